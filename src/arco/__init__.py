@@ -1,0 +1,1 @@
+"""Arco: a lakehouse in a bucket."""

@@ -1,0 +1,44 @@
+"""Time as a port: what the time is, and how to wait.
+
+Everything above the kernel receives a `Clock` and never reads the machine's own, so that a simulation can drift it, jump it
+and skip the waiting. No comparison of two machines' clocks may decide safety; clocks only decide how long to wait.
+"""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The time of one process."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 by the wall clock; may jump in either direction."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds since an arbitrary start; never goes back, never compared across processes."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without holding anything up."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def utc_date(at_ms: int) -> str:
+    """The UTC date that a moment belongs to, as object names carry it."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")

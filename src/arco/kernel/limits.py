@@ -1,0 +1,61 @@
+"""Every limit, with its unit in its name, and what it protects.
+
+Code that bounds a body, a name, a page or a retry takes the number from this file, so that one page can list
+them all. What must never enter: a default that is a matter of taste rather than protection, and anything
+computed at run time.
+"""
+
+# One JSON text as it arrives: protects memory before a single byte of it is interpreted.
+JSON_BODY_BYTES_MAX = 16 * 1024 * 1024
+
+# Arrays and objects inside each other: protects the interpreter's stack from a body that is only brackets.
+JSON_DEPTH_MAX = 64
+
+# Digits of one number: protects against conversions whose time grows with the square of the length.
+JSON_NUMBER_DIGITS_MAX = 1000
+
+# Dimensions of one partition key: protects planners, which multiply partitions by dimensions.
+PARTITION_DIMENSIONS_MAX = 16
+
+# One encoded partition key (ASCII, so bytes are characters): protects the objects and events that carry keys.
+PARTITION_KEY_BYTES_MAX = 4096
+
+# One object name and one of its segments: what every store and every file system takes.
+KEY_BYTES_MAX = 1024
+KEY_SEGMENT_BYTES_MAX = 255
+
+# One part of an asset's name: keeps table folders and file names within a segment.
+ASSET_NAME_CHARS_MAX = 128
+
+# How far ahead of our own clock a position may lie before it is refused: one broken clock must not drag all others.
+POSITION_LEAD_MS_MAX = 24 * 3600 * 1000
+
+# One listing request: bounds the memory of whoever reads it.
+LIST_PAGE_KEYS_MAX = 10_000
+
+# How often one write is put and read back before its outcome is reported as unknown, and the pauses between.
+READBACK_ATTEMPTS_MAX = 6
+READBACK_PAUSE_S_FIRST = 0.05
+READBACK_PAUSE_S_MAX = 5.0
+
+# How often a compare-and-swap is repeated on newer state before the caller is told to come back.
+SWAP_ATTEMPTS_MAX = 64
+
+# How many earlier write ids a compare-and-swap object remembers: within so many overwrites a lost reply is resolved exactly.
+CAS_RECENT_WRITES_MAX = 16
+
+# One compare-and-swap object: it is read whole on every swing.
+CAS_OBJECT_BYTES_MAX = 8 * 1024 * 1024
+
+# Threads that wait for the disk, and lock files that keys share: more shards, fewer strangers waiting for each other.
+LOCAL_IO_THREADS = 32
+LOCAL_LOCK_SHARDS = 4096
+
+# A request to a store, and reaching it at all; and how often a read is repeated.
+STORE_REQUEST_TIMEOUT_S = 60
+STORE_CONNECT_TIMEOUT_S = 5
+STORE_READ_RETRIES_MAX = 4
+STORE_READ_RETRY_TOTAL_S = 20
+
+# Links handed to browsers and clients.
+SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600

@@ -1,0 +1,233 @@
+"""S3, GCS and Azure through obstore, with the traps of conditional writes closed.
+
+Two clients per store. Conditional writes go through one whose own retries are off: with them on, a write whose reply is
+lost is sent again, collides with itself, and is reported as somebody else's. Reads and listings go through one that
+retries. What each answer of obstore means here:
+
+  success                         Landed
+  PreconditionError               Lost: the server compared and refused (S3 says 404 or 412 for a missing object; both come here)
+  AlreadyExistsError              Unknown: it also stands for 409, where nothing exists, and for our own earlier write
+  any other error on a write      Unknown: timeouts, resets and 5xx say nothing about the effect
+  PermissionDenied, Unauthenticated   AccessDenied: refused before any effect
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from arco.kernel.errors import AccessDenied, ArcoError, InvalidInput, NotFound, Throttled, Unavailable
+from arco.kernel.ids import clip
+from arco.kernel.limits import (
+    SIGNED_LINK_TTL_S_MAX,
+    STORE_CONNECT_TIMEOUT_S,
+    STORE_READ_RETRIES_MAX,
+    STORE_READ_RETRY_TOTAL_S,
+    STORE_REQUEST_TIMEOUT_S,
+)
+from arco.storage.port import (
+    Absent,
+    Always,
+    Condition,
+    Landed,
+    Listed,
+    Lost,
+    Matches,
+    Object,
+    ObjectInfo,
+    Outcome,
+    Page,
+    SignedMethod,
+    Unknown,
+    Version,
+    check_key,
+    check_prefix,
+)
+
+Family = Literal["s3", "gs", "az"]
+CloudClient = S3Store | GCSStore | AzureStore
+T = TypeVar("T")
+
+_CLASSES: dict[Family, type[S3Store | GCSStore | AzureStore]] = {
+    "s3": S3Store,
+    "gs": GCSStore,
+    "az": AzureStore,
+}
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_BUSY = ("SlowDown", "ServerBusy", "429", "503", "Too Many Requests", "rateLimitExceeded")
+
+
+class CloudStore:
+    """One bucket (or a folder of it). `config` is obstore's for that family, already validated."""
+
+    def __init__(self, family: Family, bucket: str, prefix: str, config: Mapping[str, Any], *, allow_http: bool) -> None:
+        self._family = family
+        self._where = f"{family}://{bucket}"
+        make = _CLASSES[family]
+        options: dict[str, Any] = {
+            "timeout": timedelta(seconds=STORE_REQUEST_TIMEOUT_S),
+            "connect_timeout": timedelta(seconds=STORE_CONNECT_TIMEOUT_S),
+            "allow_http": allow_http,
+        }
+        common: dict[str, Any] = {"prefix": prefix or None, "config": dict(config), "client_options": options}
+        self._writer: CloudClient = make(bucket, **common, retry_config={"max_retries": 0})
+        self._reader: CloudClient = make(
+            bucket,
+            **common,
+            retry_config={
+                "max_retries": STORE_READ_RETRIES_MAX,
+                "retry_timeout": timedelta(seconds=STORE_READ_RETRY_TOTAL_S),
+            },
+        )
+
+    async def get(self, key: str) -> Object | None:
+        try:
+            answer = await obstore.get_async(self._reader, check_key(key))
+            data = bytes(await answer.bytes_async())
+        except (FileNotFoundError, NotFoundError) as error:
+            return self._definitely_absent(error)
+        except BaseError as error:
+            raise self._read_failure(error) from error
+        return Object(self._info(key, answer.meta), data)
+
+    async def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        info = await self.head(key)
+        if info is None:
+            return None
+        end = min(start + length, info.size_bytes)
+        if start >= end:
+            return b""
+        try:
+            return bytes(await obstore.get_range_async(self._reader, key, start=start, end=end))
+        except (FileNotFoundError, NotFoundError) as error:
+            return self._definitely_absent(error)
+        except BaseError as error:
+            raise self._read_failure(error) from error
+
+    async def head(self, key: str) -> ObjectInfo | None:
+        try:
+            return self._info(key, await obstore.head_async(self._reader, check_key(key)))
+        except (FileNotFoundError, NotFoundError) as error:
+            return self._definitely_absent(error)
+        except BaseError as error:
+            raise self._read_failure(error) from error
+
+    async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
+        mode = self._mode(condition)
+        try:
+            stored = await obstore.put_async(self._writer, check_key(key), data, mode=mode, use_multipart=False)
+        except PreconditionError:
+            return Lost("the object has another version, or does not exist")
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise self._denied(error) from error
+        except AlreadyExistsError:
+            return Unknown("the store says the name is taken or contended")
+        except (FileNotFoundError, NotFoundError) as error:
+            return self._nothing_to_replace(error, condition)
+        except BaseError as error:
+            return Unknown(_first_line(error))
+        return Landed(self._version(stored))
+
+    async def delete(self, key: str) -> None:
+        try:
+            await obstore.delete_async(self._reader, check_key(key))
+        except (FileNotFoundError, NotFoundError) as error:
+            self._definitely_absent(error)
+        except BaseError as error:
+            raise self._read_failure(error) from error
+
+    async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
+        check_prefix(prefix)
+        entries: list[Listed] = []
+        try:
+            pages = obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=limit + 1)
+            async for chunk in pages:
+                for meta in chunk:
+                    # Some servers ignore where a listing should start.
+                    if meta["path"] <= after:
+                        continue
+                    if len(entries) == limit:
+                        return Page(tuple(entries), entries[-1].key)
+                    entries.append(Listed(meta["path"], meta["size"], _milliseconds(meta)))
+        except (FileNotFoundError, NotFoundError) as error:
+            self._definitely_absent(error)
+        except BaseError as error:
+            raise self._read_failure(error) from error
+        return Page(tuple(entries), None)
+
+    async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
+        if not 0 < ttl_s <= SIGNED_LINK_TTL_S_MAX:
+            raise InvalidInput(f"a link cannot live {ttl_s} s", hint=f"1 to {SIGNED_LINK_TTL_S_MAX} seconds")
+        try:
+            return await obstore.sign_async(self._reader, method.value, check_key(key), timedelta(seconds=ttl_s))
+        except NotSupportedError as error:
+            raise InvalidInput(f"{self._where} cannot sign links", hint="configure a key that can sign") from error
+        except BaseError as error:
+            raise self._read_failure(error) from error
+
+    async def close(self) -> None:
+        # obstore closes its connections when the clients are collected; give cancelled requests a turn to end.
+        await asyncio.sleep(0)
+
+    def _mode(self, condition: Condition) -> Any:
+        match condition:
+            case Always():
+                return "overwrite"
+            case Absent():
+                return "create"
+            case Matches(version):
+                return {"version": version} if self._family == "gs" else {"e_tag": version}
+
+    def _version(self, answer: Mapping[str, Any]) -> Version:
+        return Version(str(answer["version" if self._family == "gs" else "e_tag"]))
+
+    def _info(self, key: str, meta: Mapping[str, Any]) -> ObjectInfo:
+        return ObjectInfo(key, meta["size"], self._version(meta), _milliseconds(meta))
+
+    def _nothing_to_replace(self, error: Exception, condition: Condition) -> Lost:
+        self._definitely_absent(error)
+        if not isinstance(condition, Matches):
+            # A 404 on a plain or creating write cannot mean the object: it is the bucket that is not there.
+            raise self._no_bucket() from error
+        return Lost("the object does not exist")
+
+    def _definitely_absent(self, error: Exception) -> None:
+        """None, unless it is the bucket that is missing: then everything would look absent, and be written anew."""
+        if any(sign in str(error) for sign in _NO_BUCKET):
+            raise self._no_bucket() from error
+
+    def _no_bucket(self) -> NotFound:
+        return NotFound(f"there is no bucket {self._where}", hint="create it, or correct the root's URL")
+
+    def _denied(self, error: Exception) -> AccessDenied:
+        return AccessDenied(f"{self._where} refused the credentials: {_first_line(error)}")
+
+    def _read_failure(self, error: Exception) -> ArcoError:
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            return self._denied(error)
+        text = _first_line(error)
+        if any(sign in text for sign in _BUSY):
+            return Throttled(f"{self._where} asks for a pause: {text}")
+        return Unavailable(f"{self._where} did not answer: {text}")
+
+
+def _milliseconds(meta: Mapping[str, Any]) -> int:
+    return int(meta["last_modified"].timestamp() * 1000)
+
+
+def _first_line(error: Exception) -> str:
+    """The start of obstore's message; the rest is a dump of its own types."""
+    lines = str(error).strip().splitlines()
+    return clip(lines[0], 200) if lines else type(error).__name__

@@ -1,0 +1,401 @@
+"""Every object name Arco makes, and the reading of each: one class per kind of object, its template beside it.
+
+`str(key)` makes the name, `parse(name)` gives the key back, and the two are exact inverses. Names derive from ids, never from
+what users call things, and always lie inside one scope, so that traversal and other tenants' prefixes cannot be expressed.
+A slug in a table's folder is for people only: it is never parsed for meaning and never trusted.
+"""
+
+import re
+import string
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar, Self, get_type_hints
+
+from arco.kernel.clock import utc_date
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import (
+    CommitId,
+    DeploymentId,
+    Identifier,
+    KeyHash,
+    RunId,
+    SegmentId,
+    SnapshotId,
+    TableUuid,
+    TaskId,
+    TransactionId,
+    ViewUuid,
+    clip,
+)
+from arco.kernel.scope import Scope
+from arco.storage.port import check_key
+
+
+class Head(StrEnum):
+    """The heads: one compare-and-swap object each. `catalog` belongs to tier 1, the others to the fold."""
+
+    CATALOG = "catalog"
+    EXECUTION = "execution"
+    QUALITY = "quality"
+    LINEAGE = "lineage"
+    ASSETS = "assets"
+    ICEBERG = "iceberg"
+    SEARCH = "search"
+    ROOT = "root"
+
+
+class Domain(StrEnum):
+    """The domains of the ledger."""
+
+    EXECUTION = "execution"
+    QUALITY = "quality"
+    LINEAGE = "lineage"
+    CATALOG = "catalog"
+    ICEBERG = "iceberg"
+    AUDIT = "audit"
+
+
+class Phase(StrEnum):
+    """The two receipts of a commit: before the swing, and after it."""
+
+    PENDING = "pending"
+    COMMITTED = "committed"
+
+
+class Day(Identifier):
+    """A UTC date in a name."""
+
+    __slots__ = ()
+    what = "date"
+    pattern = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
+    form = "YYYY-MM-DD"
+
+
+class FileName(Identifier):
+    """The last segment of a name that a writer chooses, such as a Parquet file's."""
+
+    __slots__ = ()
+    what = "file name"
+    pattern = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,199}")
+    form = "letters, digits, _ - and single dots, starting with a letter or digit, at most 200"
+
+
+class Word(Identifier):
+    """A lower-case word that names a table of state, a kind of governance object, or a chain."""
+
+    __slots__ = ()
+    what = "word"
+    pattern = re.compile(r"[a-z][a-z0-9_]{0,62}")
+    form = "a lower-case letter, then a-z, 0-9 and _"
+
+
+class Slug(Identifier):
+    """What people recognise a table's folder by. Never parsed for meaning, never trusted."""
+
+    __slots__ = ()
+    what = "slug"
+    pattern = re.compile(r"[a-z0-9_]{1,48}")
+    form = "1 to 48 of a-z, 0-9 and _"
+
+    @classmethod
+    def from_name(cls, name: str) -> Self:
+        """A slug for any name in any script."""
+        letters = "".join(char if char in "abcdefghijklmnopqrstuvwxyz0123456789" else "_" for char in name.lower())
+        return cls(re.sub("_+", "_", letters).strip("_")[:48].rstrip("_") or "x")
+
+
+class MetadataHash(Identifier):
+    """The part of a metadata file's name that covers the idempotency key and the request."""
+
+    __slots__ = ()
+    what = "metadata hash"
+    pattern = re.compile(r"[0-9a-f]{32}")
+    form = "32 lower-case hexadecimal digits"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A name inside a scope. Subclasses give the template; its fields are theirs, or derived from them."""
+
+    template: ClassVar[str] = ""
+    scope: Scope
+
+    def __str__(self) -> str:
+        tail = _format(self)
+        return check_key(f"{self.scope.tenant}/{self.scope.workspace}/{tail}")
+
+
+@dataclass(frozen=True, slots=True)
+class HeadKey(Key):
+    template: ClassVar[str] = "_catalog/manifests/{head}.manifest.json"
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestKey(Key):
+    template: ClassVar[str] = "_catalog/manifests/{head}/{snapshot}.json"
+    head: Head
+    snapshot: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCommitKey(Key):
+    template: ClassVar[str] = "_catalog/core/commits/{commit}.json"
+    commit: CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStateKey(Key):
+    template: ClassVar[str] = "_catalog/core/state/{file}"
+    file: FileName
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseKey(Key):
+    template: ClassVar[str] = "_catalog/core/locks/{name}.json"
+    name: Word
+
+
+@dataclass(frozen=True, slots=True)
+class PointerKey(Key):
+    template: ClassVar[str] = "_catalog/iceberg_pointers/{table}.json"
+    table: TableUuid
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerKey(Key):
+    """One scope for all operations: a table in the path would hide that a key was used elsewhere."""
+
+    template: ClassVar[str] = "_catalog/iceberg_idempotency/{fan_out}/{key_hash}.json"
+    key_hash: KeyHash
+
+    @property
+    def fan_out(self) -> str:
+        return self.key_hash[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionKey(Key):
+    """The date is that of the id's own time: a retry after midnight finds the same record."""
+
+    template: ClassVar[str] = "_catalog/iceberg_transactions/{date}/{transaction}.json"
+    transaction: TransactionId
+
+    @property
+    def date(self) -> str:
+        return utc_date(self.transaction.time_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedIntentKey(Key):
+    template: ClassVar[str] = "_catalog/iceberg_staged/{table}.json"
+    table: TableUuid
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptKey(Key):
+    template: ClassVar[str] = "_catalog/events/{day}/iceberg/{phase}/{commit_key}.json"
+    day: Day
+    phase: Phase
+    commit_key: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentKey(Key):
+    template: ClassVar[str] = "_catalog/ledger/{domain}/{day}/{segment}.jsonl"
+    domain: Domain
+    day: Day
+    segment: SegmentId
+
+
+@dataclass(frozen=True, slots=True)
+class StateFileKey(Key):
+    template: ClassVar[str] = "_catalog/state/{head}/{table}/{file}"
+    head: Head
+    table: Word
+    file: FileName
+
+
+@dataclass(frozen=True, slots=True)
+class GovernanceKey(Key):
+    template: ClassVar[str] = "_catalog/governance/{kind}/{file}"
+    kind: Word
+    file: FileName
+
+
+@dataclass(frozen=True, slots=True)
+class AuditHeadKey(Key):
+    template: ClassVar[str] = "_catalog/audit/{chain}.head.json"
+    chain: Word
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSegmentKey(Key):
+    template: ClassVar[str] = "_catalog/audit/{chain}/{segment}.jsonl"
+    chain: Word
+    segment: SegmentId
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlanKey(Key):
+    template: ClassVar[str] = "_catalog/runs/{run}/plan.json"
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class RunLogKey(Key):
+    template: ClassVar[str] = "_catalog/runs/{run}/log/{sequence:08}.json"
+    run: RunId
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaimKey(Key):
+    template: ClassVar[str] = "_catalog/runs/{run}/claims/{task}.json"
+    run: RunId
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentKey(Key):
+    template: ClassVar[str] = "_catalog/deployments/{deployment}.json"
+    deployment: DeploymentId
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadataKey(Key):
+    template: ClassVar[str] = "data/{slug}-{table}/metadata/{commit_number:05}-{hash}.metadata.json"
+    slug: Slug
+    table: TableUuid
+    commit_number: int
+    hash: MetadataHash
+
+
+@dataclass(frozen=True, slots=True)
+class TableFileKey(Key):
+    """A file of a table: `folder` is data or metadata, and what lies below is the writing engine's choice."""
+
+    template: ClassVar[str] = "data/{slug}-{table}/{folder}/{file}"
+    slug: Slug
+    table: TableUuid
+    folder: Word
+    file: FileName
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMetadataKey(Key):
+    template: ClassVar[str] = "views/{slug}-{view}/metadata/{commit_number:05}-{hash}.metadata.json"
+    slug: Slug
+    view: ViewUuid
+    commit_number: int
+    hash: MetadataHash
+
+
+KINDS: tuple[type[Key], ...] = (
+    HeadKey,
+    ManifestKey,
+    CatalogCommitKey,
+    CatalogStateKey,
+    LeaseKey,
+    PointerKey,
+    MarkerKey,
+    TransactionKey,
+    StagedIntentKey,
+    ReceiptKey,
+    SegmentKey,
+    StateFileKey,
+    GovernanceKey,
+    AuditHeadKey,
+    AuditSegmentKey,
+    RunPlanKey,
+    RunLogKey,
+    RunClaimKey,
+    DeploymentKey,
+    TableMetadataKey,
+    TableFileKey,
+    ViewMetadataKey,
+)
+"""In the order they are tried: a more specific template comes before one that would also match."""
+
+
+def prefix_of(scope: Scope, *segments: str) -> str:
+    """A folder inside a scope, for listings."""
+    folder = "/".join((scope.tenant, scope.workspace, *segments))
+    return f"{check_key(folder)}/"
+
+
+def table_folder(scope: Scope, slug: Slug, table: TableUuid) -> str:
+    """Where everything of a table lies."""
+    return prefix_of(scope, "data", f"{slug}-{table}")
+
+
+def view_folder(scope: Scope, slug: Slug, view: ViewUuid) -> str:
+    """Where everything of a view lies."""
+    return prefix_of(scope, "views", f"{slug}-{view}")
+
+
+def parse(name: str) -> Key:
+    """The key of a name that Arco made. Anything else is refused with the reason."""
+    check_key(name)
+    tenant, _, rest = name.partition("/")
+    workspace, _, tail = rest.partition("/")
+    if not tail:
+        raise InvalidInput(f"{clip(name)!r} lies in no scope", hint="names start with tenant/workspace/")
+    scope = Scope.of(tenant, workspace)
+    for kind, reader in _READERS:
+        found = reader.fullmatch(tail)
+        if found is not None and (key := _decode(kind, scope, found.groupdict())) is not None and str(key) == name:
+            return key
+    raise InvalidInput(f"{clip(name)!r} is not the name of an object of Arco", hint="docs/formats lists them")
+
+
+def _format(key: Key) -> str:
+    parts = []
+    for literal, field, width, _ in string.Formatter().parse(key.template):
+        parts.append(literal)
+        if field is not None:
+            parts.append(_text(getattr(key, field), width))
+    return "".join(parts)
+
+
+def _text(value: object, width: str | None) -> str:
+    if isinstance(value, int):
+        if value < 0:
+            raise InvalidInput(f"{value} is negative", hint="numbers in names count from 0")
+        return format(value, width or "")
+    return str(value)
+
+
+def _reader(kind: type[Key]) -> re.Pattern[str]:
+    parts = []
+    for literal, field, width, _ in string.Formatter().parse(kind.template):
+        parts.append(re.escape(literal))
+        if field is not None:
+            parts.append(f"(?P<{field}>{_field_pattern(kind, field, width)})")
+    return re.compile("".join(parts))
+
+
+def _field_pattern(kind: type[Key], field: str, width: str | None) -> str:
+    wanted = get_type_hints(kind).get(field)
+    if wanted is int:
+        return f"[0-9]{{{int(width or 1)},20}}"
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        return "|".join(re.escape(one.value) for one in wanted)
+    if isinstance(wanted, type) and issubclass(wanted, Identifier):
+        return wanted.pattern.pattern
+    return "[^/]+"
+
+
+def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
+    hints = get_type_hints(kind)
+    values: dict[str, Any] = {"scope": scope}
+    try:
+        for field in fields(kind):
+            if field.name in found:
+                values[field.name] = hints[field.name](found[field.name])
+    except (InvalidInput, ValueError):
+        return None
+    return kind(**values)
+
+
+_READERS = tuple((kind, _reader(kind)) for kind in KINDS)

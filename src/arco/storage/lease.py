@@ -1,0 +1,94 @@
+"""A lease: a way to wait for one another, and an epoch to fence with. It never carries correctness.
+
+A lease bounds waiting, never writing: a holder that stalls past its expiry wakes up and writes. So whoever holds one passes
+its `epoch` on to the compare-and-swap object it writes, and that object refuses an older epoch. Stealing is always safe, only
+wasteful. Release is a swap to "free" that keeps the epoch (a deleted lease would start counting anew), and it is a
+compare-and-swap like every other step: a release can never free the next holder's lease (hazards 3 and 19).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject, Fenced, UnknownFormat
+from arco.kernel.ids import HolderId
+from arco.storage.cas import CasObject, Held, Overtaken, Swung
+from arco.storage.port import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """Who holds it and until when by the holder's clock; nobody when `holder` is None."""
+
+    holder: HolderId | None
+    expires_ms: int
+
+
+class _LeaseCodec:
+    format = "arco.lease"
+
+    def encode(self, value: LeaseState) -> tuple[int, dict[str, Any]]:
+        return 1, {"holder": value.holder, "expires_ms": value.expires_ms}
+
+    def decode(self, format_version: int, fields: dict[str, Any]) -> LeaseState:
+        if format_version != 1:
+            raise UnknownFormat(f"a lease of format version {format_version}")
+        try:
+            holder = fields["holder"]
+            return LeaseState(None if holder is None else HolderId(holder), int(fields["expires_ms"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptObject(f"a lease with wrong fields: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """Proof of having held the lease at some time: pass `epoch` to what you write."""
+
+    epoch: int
+    held: Held[LeaseState]
+
+
+class Lease:
+    """One lease for one holder."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        holder: HolderId,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        ttl_s: float = 30.0,
+    ) -> None:
+        self._object = CasObject(store, key, _LeaseCodec(), clock, entropy)
+        self._holder = holder
+        self._clock = clock
+        self._ttl_ms = int(ttl_s * 1000)
+
+    async def try_acquire(self) -> Tenure | None:
+        """Take the lease if it is free or expired; None if somebody else has it, or was faster."""
+        current = await self._object.read()
+        wanted = LeaseState(self._holder, self._clock.now_ms() + self._ttl_ms)
+        if current is None:
+            outcome = await self._object.create(wanted, epoch=1)
+        elif current.value.holder is None or current.value.expires_ms <= self._clock.now_ms():
+            outcome = await self._object.swap(current, wanted, epoch=current.epoch + 1)
+        else:
+            return None
+        return Tenure(outcome.held.epoch, outcome.held) if isinstance(outcome, Swung) else None
+
+    async def extend(self, tenure: Tenure) -> Tenure:
+        """Keep it for longer. Fenced if somebody took it meanwhile."""
+        longer = replace(tenure.held.value, expires_ms=self._clock.now_ms() + self._ttl_ms)
+        outcome = await self._object.swap(tenure.held, longer, epoch=tenure.epoch)
+        if isinstance(outcome, Swung):
+            return Tenure(tenure.epoch, outcome.held)
+        raise Fenced(f"{self._object.key} was taken over after epoch {tenure.epoch}")
+
+    async def release(self, tenure: Tenure) -> bool:
+        """Free it, if it is still ours. False if somebody took it meanwhile."""
+        freed = LeaseState(None, 0)
+        outcome = await self._object.swap(tenure.held, freed, epoch=tenure.epoch)
+        return isinstance(outcome, Swung | Overtaken)

@@ -1,0 +1,363 @@
+"""A folder as an object store: safe between processes, across `kill -9` and across a power cut.
+
+How each promise is kept:
+
+  no torn read          a file is written under a temporary name, and gets its real name complete
+  create only if absent `link`, which fails if the name is taken
+  compare and swap      compare and `rename` under the advisory lock of the key
+  durable               bytes synced before the name is given, the folder synced before the answer
+  versions never repeat modification time in nanoseconds, forced to grow on every overwrite, with inode and size
+  no litter             temporaries live in `.arco/tmp/<process>/`; a later process removes those of the dead
+
+The name of an object is its path, so that Spark and every other reader finds data files where the catalog says. Therefore
+a name cannot be both an object and a folder. Ordering between two objects (this one durable before that one) rests on the
+caller awaiting the first; a reader may see a name a moment before it is durable, which ordered journals (ext4, xfs, btrfs,
+APFS) never lose while keeping something written later.
+"""
+
+import asyncio
+import errno
+import hashlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import ArcoError, InvalidInput, Unavailable
+from arco.kernel.ids import UlidSource, clip
+from arco.kernel.limits import LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
+from arco.storage.disk import Disk, FileStat, RealDisk
+from arco.storage.port import (
+    Absent,
+    Always,
+    Condition,
+    Landed,
+    Listed,
+    Lost,
+    Matches,
+    Object,
+    ObjectInfo,
+    Outcome,
+    Page,
+    SignedMethod,
+    Unknown,
+    Version,
+    check_key,
+    check_prefix,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class LocalFiles:
+    """The store's steps as plain calls; `LocalStore` runs them on threads, the simulator runs them one by one."""
+
+    def __init__(self, root: str, disk: Disk, clock: Clock, entropy: Entropy, *, sync: bool = True) -> None:
+        self._root = root.rstrip("/")
+        self._disk = disk
+        self._clock = clock
+        self._entropy = entropy
+        self._sync = sync
+        self._ulids = UlidSource(clock, entropy)
+        self._durable_folders: set[str] = set()
+        self._temporaries: str | None = None
+        self._temporary_numbers = itertools.count()
+        self._held: int | None = None
+        self._opening = threading.Lock()
+
+    # Reading
+
+    def get(self, key: str) -> Object | None:
+        found = self._disk.read(self._path(key))
+        if found is None:
+            return None
+        data, stat = found
+        return Object(_info(key, stat), data)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        found = self._disk.read(self._path(key), start, length)
+        return None if found is None else found[0]
+
+    def head(self, key: str) -> ObjectInfo | None:
+        stat = self._disk.stat(self._path(key))
+        return None if stat is None else _info(key, stat)
+
+    def list_page(self, prefix: str, after: str, limit: int) -> Page:
+        check_prefix(prefix)
+        entries: list[Listed] = []
+        for key in self._walk(prefix, after):
+            if len(entries) == limit:
+                return Page(tuple(entries), entries[-1].key)
+            stat = self._disk.stat(self._path(key))
+            if stat is not None:
+                entries.append(Listed(key, stat.size_bytes, stat.mtime_ns // 1_000_000))
+        return Page(tuple(entries), None)
+
+    def _walk(self, prefix: str, after: str) -> Iterator[str]:
+        found = self._disk.entries(f"{self._root}/{prefix}".rstrip("/"))
+        # A folder sorts with its slash, so that the walk yields keys in the order of their bytes.
+        for name in sorted(f"{entry.name}/" if entry.is_folder else entry.name for entry in found):
+            key = prefix + name
+            if not _is_text(name) or key == ".arco/":
+                continue
+            if not name.endswith("/"):
+                if key > after:
+                    yield key
+            elif after < key or after.startswith(key):
+                yield from self._walk(key, after)
+
+    # Writing
+
+    def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
+        path = self._path(key)
+        folder = path.rpartition("/")[0]
+        self._make_folders(folder)
+        match condition:
+            case Absent():
+                return self._create(path, folder, data)
+            case Always() | Matches():
+                return self._replace(path, folder, data, condition)
+
+    def _create(self, path: str, folder: str, data: bytes) -> Outcome:
+        temporary, stat = self._write_temporary(data)
+        try:
+            self._disk.link(temporary, path)
+        except FileExistsError:
+            # The winner's name may not be durable yet, and our caller is about to act on its existence.
+            self._sync_folder(folder)
+            return Lost("the object exists")
+        except OSError as error:
+            return _named_or_not(error)
+        finally:
+            self._drop_temporary(temporary)
+        return self._finish(folder, stat)
+
+    def _replace(self, path: str, folder: str, data: bytes, condition: Always | Matches) -> Outcome:
+        temporary, stat = self._write_temporary(data)
+        with self._disk.locked(self._lock_path(path)):
+            current = self._disk.stat(path)
+            lost = _objection(current, condition)
+            if lost is not None:
+                self._drop_temporary(temporary)
+                return lost
+            if current is not None and stat.mtime_ns <= current.mtime_ns:
+                stat = FileStat(stat.inode, current.mtime_ns + 1, stat.size_bytes)
+                self._disk.set_mtime(temporary, stat.mtime_ns, sync=self._sync)
+            try:
+                self._disk.rename(temporary, path)
+            except OSError as error:
+                self._drop_temporary(temporary)
+                return _named_or_not(error)
+            return self._finish(folder, stat)
+
+    def _finish(self, folder: str, stat: FileStat) -> Outcome:
+        try:
+            self._sync_folder(folder)
+        except OSError as error:
+            return Unknown(f"the name is given but the folder could not be synced: {error.strerror}")
+        return Landed(_version(stat))
+
+    def delete(self, key: str) -> None:
+        path = self._path(key)
+        with self._disk.locked(self._lock_path(path)), suppress(FileNotFoundError, NotADirectoryError):
+            self._disk.unlink(path)
+            self._sync_folder(path.rpartition("/")[0])
+
+    # Folders, temporaries, locks
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{check_key(key)}"
+
+    def _lock_path(self, path: str) -> str:
+        shard = int.from_bytes(hashlib.sha256(path.encode()).digest()[:8], "big") % LOCAL_LOCK_SHARDS
+        locks = f"{self._root}/.arco/locks"
+        self._make_folders(locks)
+        return f"{locks}/{shard:04x}"
+
+    def _make_folders(self, folder: str) -> None:
+        """Make a folder and those above it, each durable before anything is put into it."""
+        if folder in self._durable_folders:
+            return
+        parent = folder.rpartition("/")[0]
+        if folder != self._root:
+            self._make_folders(parent)
+        with suppress(FileExistsError):
+            self._disk.make_folder(folder)
+        if folder != self._root:
+            self._sync_folder(parent)
+        self._durable_folders.add(folder)
+
+    def _sync_folder(self, folder: str) -> None:
+        if self._sync:
+            self._disk.sync_folder(folder)
+
+    def _write_temporary(self, data: bytes) -> tuple[str, FileStat]:
+        path = f"{self._own_temporaries()}/{next(self._temporary_numbers)}"
+        # The part below a millisecond is random: two processes in one millisecond must not make one version.
+        mtime_ns = self._clock.now_ms() * 1_000_000 + int(self._entropy.fraction() * 1_000_000)
+        return path, self._disk.write_new(path, data, mtime_ns, sync=self._sync)
+
+    def _own_temporaries(self) -> str:
+        """This process's folder for temporaries, guarded by a lock that ends with the process."""
+        with self._opening:
+            if self._temporaries is None:
+                parent = f"{self._root}/.arco/tmp"
+                self._make_folders(parent)
+                own = f"{parent}/{self._ulids.next()}"
+                while (held := self._disk.hold(f"{own}.lock")) is None:
+                    own = f"{parent}/{self._ulids.next()}"
+                self._disk.make_folder(own)
+                self._held = held
+                self._temporaries = own
+            return self._temporaries
+
+    def _drop_temporary(self, path: str) -> None:
+        # Litter is swept later; a failure here must not turn a finished write into an error.
+        with suppress(OSError):
+            self._disk.unlink(path)
+
+    def forget_folders(self) -> None:
+        """Somebody removed folders under us: make them anew on the next write."""
+        self._durable_folders.clear()
+        self._temporaries = self._held = None
+
+    def sweep_temporaries(self) -> int:
+        """Remove what dead processes left behind; how many files. A living process's lock cannot be taken."""
+        parent = f"{self._root}/.arco/tmp"
+        swept = 0
+        for entry in self._disk.entries(parent):
+            lock = f"{parent}/{entry.name}"
+            if entry.is_folder or not entry.name.endswith(".lock"):
+                continue
+            held = self._disk.hold(lock)
+            if held is None:
+                continue
+            orphaned = lock.removesuffix(".lock")
+            for left in self._disk.entries(orphaned):
+                self._disk.unlink(f"{orphaned}/{left.name}")
+                swept += 1
+            self._disk.remove_folder(orphaned)
+            self._disk.unlink(lock)
+            self._disk.release(held)
+        return swept
+
+    def close(self) -> None:
+        """Leave nothing behind; what a crash leaves, the next process sweeps."""
+        if self._held is not None and self._temporaries is not None:
+            self._disk.remove_folder(self._temporaries)
+            self._disk.unlink(f"{self._temporaries}.lock")
+            self._disk.release(self._held)
+            self._held = self._temporaries = None
+
+
+class LocalStore:
+    """`LocalFiles` as an object store: each call runs on a thread, so that syncs of one group go to the disk together."""
+
+    def __init__(self, root: str, clock: Clock, entropy: Entropy, *, sync: bool = True, disk: Disk | None = None) -> None:
+        self._root = root
+        self._files = LocalFiles(root, disk or RealDisk(), clock, entropy, sync=sync)
+        self._threads = ThreadPoolExecutor(LOCAL_IO_THREADS, thread_name_prefix="arco-disk")
+
+    async def _run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args, **kwargs)
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                self._files.forget_folders()
+            raise _refused(self._root, error) from error
+
+    async def get(self, key: str) -> Object | None:
+        return await self._run(self._files.get, key)
+
+    async def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        return await self._run(self._files.get_range, key, start, length)
+
+    async def head(self, key: str) -> ObjectInfo | None:
+        return await self._run(self._files.head, key)
+
+    async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
+        return await self._run(self._files.put, key, data, condition)
+
+    async def delete(self, key: str) -> None:
+        await self._run(self._files.delete, key)
+
+    async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
+        return await self._run(self._files.list_page, prefix, after, limit)
+
+    async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
+        raise InvalidInput("a folder has no links to sign", hint="serve its files through arco serve")
+
+    async def sweep_temporaries(self) -> int:
+        return await self._run(self._files.sweep_temporaries)
+
+    async def close(self) -> None:
+        await self._run(self._files.close)
+        self._threads.shutdown(wait=True)
+
+
+def _objection(current: FileStat | None, condition: Always | Matches) -> Lost | None:
+    if isinstance(condition, Always):
+        return None
+    if current is None:
+        return Lost("the object does not exist")
+    return None if _version(current) == condition.version else Lost("the object has another version")
+
+
+def _version(stat: FileStat) -> Version:
+    return Version(f"{stat.mtime_ns:x}-{stat.inode:x}-{stat.size_bytes:x}")
+
+
+def _info(key: str, stat: FileStat) -> ObjectInfo:
+    return ObjectInfo(key, stat.size_bytes, _version(stat), stat.mtime_ns // 1_000_000)
+
+
+def _is_text(name: str) -> bool:
+    """False for a file name that is not UTF-8: somebody else's file, and no key can name it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_DEFINITE_REFUSALS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EISDIR,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+        errno.EXDEV,
+    }
+)
+
+
+def _named_or_not(error: OSError) -> Unknown:
+    """Giving a name failed: raise if it surely was not given, else say that nobody knows."""
+    if error.errno in _DEFINITE_REFUSALS:
+        raise error
+    return Unknown(f"the disk failed while giving the name: {error.strerror}")
+
+
+def _refused(root: str, error: OSError) -> ArcoError:
+    """An error of the operating system in Arco's words. None of these leaves a new name behind."""
+    where = clip(str(error.filename or root))
+    match error.errno:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return InvalidInput(f"no permission to write {where}", hint="give this user write access to the root")
+        case errno.ENOTDIR | errno.EISDIR:
+            return InvalidInput(f"{where} is a file and a folder at once", hint="a name is one or the other")
+        case errno.ENOSPC | errno.EDQUOT:
+            return Unavailable(f"no space left for {where}", hint="free some space; nothing was changed")
+        case errno.EXDEV:
+            return InvalidInput(f"{where} is on another file system than its root", hint="keep a root on one mount")
+        case _:
+            return Unavailable(f"{where}: {error.strerror}")

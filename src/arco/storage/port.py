@@ -1,0 +1,185 @@
+"""The object-store port: the only way Arco reads or writes anything.
+
+A conditional write has three outcomes and they are three types. `Landed`: it is stored. `Lost`: it is not stored and never
+will be. `Unknown`: the reply did not say; the write may be stored, or may still arrive. Nothing may fold `Unknown` into one
+of the others; `readback.py` is the one place that resolves it.
+
+There is no conditional delete: some servers ignore the header and obstore has none. An object that several writers swing
+dies by a tombstone swung with `Matches`; upkeep removes the tombstone later.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType, Protocol
+
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
+from arco.kernel.limits import KEY_BYTES_MAX, KEY_SEGMENT_BYTES_MAX
+
+Version = NewType("Version", str)
+"""What a store says about one write of one object: an ETag or a generation. Compared for equality, never read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Write whatever is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Write only if no object has this key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Write only if the object still is this version."""
+
+    version: Version
+
+
+Condition = Always | Absent | Matches
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Stored. `version` is None if it was stored and has been overwritten since."""
+
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Not stored, and never will be: the condition did not hold."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The reply did not say. The write may be stored, or may still arrive."""
+
+    reason: str
+
+
+Outcome = Landed | Lost | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What a store knows of an object without its bytes. `modified_ms` is by the store's clock."""
+
+    key: str
+    size_bytes: int
+    version: Version
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object's bytes with the version they belong to."""
+
+    info: ObjectInfo
+    data: bytes
+
+    @property
+    def version(self) -> Version:
+        return self.info.version
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of a listing. It has no version: not every store's listing gives one that a write accepts."""
+
+    key: str
+    size_bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some keys in order of their UTF-8 bytes, and where to go on (None: nothing follows)."""
+
+    entries: tuple[Listed, ...]
+    next_after: str | None
+
+
+class SignedMethod(StrEnum):
+    GET = "GET"
+    PUT = "PUT"
+
+
+class ObjectStore(Protocol):
+    """One root of one store. A definite absence is None; anything that is not definite raises."""
+
+    async def get(self, key: str) -> Object | None: ...
+
+    async def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        """Bytes `start` to `start + length`, fewer at the end of the object, none past it."""
+        ...
+
+    async def head(self, key: str) -> ObjectInfo | None: ...
+
+    async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
+        """One attempt. It is never repeated below this line."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the object if it is there. Only upkeep calls this."""
+        ...
+
+    async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
+        """Keys under `prefix` (empty, or ending in a slash) that come after `after`."""
+        ...
+
+    async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
+        """A link that needs no credentials until it expires. Raises InvalidInput where a store cannot."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+_RESERVED_ROOT = ".arco"
+"""The local adapter's own folder: temporaries and locks. Reserved everywhere, so that a bucket can be copied to a folder."""
+
+
+def check_key(key: str) -> str:
+    """The key, if it can be the name of an object in every store; otherwise InvalidInput with the reason."""
+    reason = _objection(key)
+    if reason is not None:
+        raise InvalidInput(f"object name {clip(key)!r} {reason}", hint="names are made by storage/keys.py")
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """The prefix, if it is empty or names a folder."""
+    if prefix and not prefix.endswith("/"):
+        raise InvalidInput(f"prefix {clip(prefix)!r} does not end in a slash", hint="list whole folders")
+    if prefix:
+        check_key(prefix[:-1])
+    return prefix
+
+
+def _objection(key: str) -> str | None:
+    if not key:
+        return "is empty"
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError:
+        return "has a lone surrogate"
+    if len(encoded) > KEY_BYTES_MAX:
+        return f"is longer than {KEY_BYTES_MAX} bytes"
+    if any(byte < 0x20 or byte == 0x7F for byte in encoded):
+        return "has a control character"
+    if "\\" in key:
+        return "has a backslash"
+    segments = key.split("/")
+    if segments[0] == _RESERVED_ROOT:
+        return f"lies in {_RESERVED_ROOT}/, which the local store keeps for itself"
+    for segment in segments:
+        if segment == "":
+            return "has an empty segment"
+        if segment in {".", ".."}:
+            return f"has a segment {segment!r}"
+        if len(segment.encode()) > KEY_SEGMENT_BYTES_MAX:
+            return f"has a segment longer than {KEY_SEGMENT_BYTES_MAX} bytes"
+    return None

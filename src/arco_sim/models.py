@@ -1,0 +1,75 @@
+"""What a single key promises, one operation at a time: the models that histories are judged against.
+
+What must never enter: the product. A model that calls the code under test agrees with its bugs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from arco_sim.linearizability import Operation
+
+
+class CasRegister:
+    """A value, or None while absent.
+
+    read -> the value; write(v) -> "ok"; create(v) -> "ok" or "exists";
+    cas((expected, new)) -> "ok" or "failed", where expecting None means expecting absence;
+    delete -> "ok", also when there was nothing to delete.
+    """
+
+    def initial(self) -> Hashable:
+        return None
+
+    def step(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
+        after, result = self._apply(state, operation)
+        return (after,) if result == operation.result else ()
+
+    def step_unknown(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
+        return (self._apply(state, operation)[0],)
+
+    def _apply(self, state: Hashable, operation: Operation) -> tuple[Hashable, Hashable]:
+        match operation.name, operation.argument:
+            case "read", _:
+                return state, state
+            case "write", value:
+                return _present(value), "ok"
+            case "create", value:
+                return (_present(value), "ok") if state is None else (state, "exists")
+            case "cas", (expected, new):
+                return (_present(new), "ok") if state == expected else (state, "failed")
+            case "delete", _:
+                return None, "ok"
+            case _:
+                raise ValueError(f"a register knows no {operation.name}({operation.argument!r})")
+
+
+class Counter:
+    """A number, from zero up. increment -> the new number, or "ok" where it is not told; read -> the number."""
+
+    def initial(self) -> int:
+        return 0
+
+    def step(self, state: int, operation: Operation) -> tuple[int, ...]:
+        (after,) = self.step_unknown(state, operation)
+        hidden = operation.name == "increment" and operation.result == "ok"
+        return (after,) if hidden or operation.result == after else ()
+
+    def step_unknown(self, state: int, operation: Operation) -> tuple[int, ...]:
+        match operation.name:
+            case "read":
+                return (state,)
+            case "increment":
+                return (state + 1,)
+            case _:
+                raise ValueError(f"a counter knows no {operation.name}")
+
+
+def _present(value: Hashable) -> Hashable:
+    # None means absent: a stored None would let a create succeed over it and nobody would notice.
+    if value is None:
+        raise ValueError("None cannot be stored: it means absent")
+    return value

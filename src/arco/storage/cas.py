@@ -14,7 +14,7 @@ above, or report that the outcome is unknown. Keep this module generic: nothing 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -167,22 +167,11 @@ class CasObject(Generic[T]):
             entropy=self._entropy,
             judge=lambda current: self._judge(current, after.write_id, base_generation),
         )
-        match outcome:
-            case Landed(version=None):
-                return Overtaken(after.write_id)
-            case Landed(version):
-                return Swung(
-                    Held(
-                        after.value,
-                        version,
-                        after.generation,
-                        after.write_id,
-                        after.recent_write_ids,
-                        after.epoch,
-                    )
-                )
-            case Lost() | Unknown():
-                return outcome
+        if not isinstance(outcome, Landed):
+            return outcome
+        if outcome.version is None:
+            return Overtaken(after.write_id)
+        return Swung(replace(after, version=outcome.version))
 
     def _judge(self, current: Object, ours: WriteId, base_generation: int) -> Outcome:
         """Did our write land before the one that stands there now?"""

@@ -97,7 +97,8 @@ class CloudStore:
             answer = await obstore.get_async(self._reader, check_key(key))
             data = bytes(await answer.bytes_async())
         except (FileNotFoundError, NotFoundError) as error:
-            return self._definitely_absent(error)
+            self._check_bucket(error)
+            return None
         except BaseError as error:
             raise self._read_failure(error) from error
         return Object(self._info(key, answer.meta), data)
@@ -112,7 +113,8 @@ class CloudStore:
         try:
             return bytes(await obstore.get_range_async(self._reader, key, start=start, end=end))
         except (FileNotFoundError, NotFoundError) as error:
-            return self._definitely_absent(error)
+            self._check_bucket(error)
+            return None
         except BaseError as error:
             raise self._read_failure(error) from error
 
@@ -120,7 +122,8 @@ class CloudStore:
         try:
             return self._info(key, await obstore.head_async(self._reader, check_key(key)))
         except (FileNotFoundError, NotFoundError) as error:
-            return self._definitely_absent(error)
+            self._check_bucket(error)
+            return None
         except BaseError as error:
             raise self._read_failure(error) from error
 
@@ -144,7 +147,7 @@ class CloudStore:
         try:
             await obstore.delete_async(self._reader, check_key(key))
         except (FileNotFoundError, NotFoundError) as error:
-            self._definitely_absent(error)
+            self._check_bucket(error)
         except BaseError as error:
             raise self._read_failure(error) from error
 
@@ -162,7 +165,7 @@ class CloudStore:
                         return Page(tuple(entries), entries[-1].key)
                     entries.append(Listed(meta["path"], meta["size"], _milliseconds(meta)))
         except (FileNotFoundError, NotFoundError) as error:
-            self._definitely_absent(error)
+            self._check_bucket(error)
         except BaseError as error:
             raise self._read_failure(error) from error
         return Page(tuple(entries), None)
@@ -197,14 +200,14 @@ class CloudStore:
         return ObjectInfo(key, meta["size"], self._version(meta), _milliseconds(meta))
 
     def _nothing_to_replace(self, error: Exception, condition: Condition) -> Lost:
-        self._definitely_absent(error)
+        self._check_bucket(error)
         if not isinstance(condition, Matches):
             # A 404 on a plain or creating write cannot mean the object: it is the bucket that is not there.
             raise self._no_bucket() from error
         return Lost("the object does not exist")
 
-    def _definitely_absent(self, error: Exception) -> None:
-        """None, unless it is the bucket that is missing: then everything would look absent, and be written anew."""
+    def _check_bucket(self, error: Exception) -> None:
+        """An object's absence is definite, unless the bucket is missing: then everything looks absent."""
         if any(sign in str(error) for sign in _NO_BUCKET):
             raise self._no_bucket() from error
 

@@ -117,7 +117,7 @@ def _sorted_keys(value: dict[object, object]) -> list[str]:
 
 def _integer_text(value: int) -> str:
     if not -_INTEGER_BOUND < value < _INTEGER_BOUND:
-        raise TooLarge(f"a number has too many digits: the limit is {JSON_NUMBER_DIGITS_MAX}")
+        raise TooLarge(f"a number has more than {JSON_NUMBER_DIGITS_MAX} digits")
     return f"-{_digits(-value)}" if value < 0 else _digits(value)
 
 
@@ -197,7 +197,7 @@ def _check_digit_count(text: str) -> None:
     if len(text) <= JSON_NUMBER_DIGITS_MAX:
         return
     if len(text) - sum(map(text.count, "+-.eE")) > JSON_NUMBER_DIGITS_MAX:
-        raise TooLarge(f"a number has too many digits: the limit is {JSON_NUMBER_DIGITS_MAX}")
+        raise TooLarge(f"a number has more than {JSON_NUMBER_DIGITS_MAX} digits")
 
 
 def _parse_integer(text: str) -> int:

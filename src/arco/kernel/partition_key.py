@@ -126,7 +126,7 @@ def _checked_value(name: str, value: object) -> Scalar:
         return value
     if isinstance(value, float):
         raise _wrong_value(name, "a float, which has no exact spelling", "use an integer or a string")
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = f"{type(value).__module__}.{type(value).__name__}"
     raise _wrong_value(name, f"a {clip(kind)}", "use str, int, bool, None, datetime.date or datetime.datetime")
 
 

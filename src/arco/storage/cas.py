@@ -30,7 +30,7 @@ from arco.kernel.errors import (
     TooLarge,
     UnknownFormat,
 )
-from arco.kernel.ids import UlidSource, WriteId
+from arco.kernel.ids import Identifier, UlidSource, WriteId
 from arco.kernel.limits import CAS_OBJECT_BYTES_MAX, CAS_RECENT_WRITES_MAX, SWAP_ATTEMPTS_MAX
 from arco.storage.port import (
     Absent,
@@ -89,13 +89,13 @@ class Swung(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Overtaken:
-    """Our write landed, and others have written since: read again before swinging again."""
+class Overtaken(Generic[T]):
+    """Our write landed, and others have written since: this is what stands there now."""
 
-    write_id: WriteId
+    held: Held[T]
 
 
-SwapOutcome = Swung[T] | Overtaken | Lost | Unknown
+SwapOutcome = Swung[T] | Overtaken[T] | Lost | Unknown
 
 
 class CasObject(Generic[T]):
@@ -140,24 +140,23 @@ class CasObject(Generic[T]):
             else:
                 outcome = await self.swap(base, value, epoch=epoch)
             match outcome:
-                case Swung(held):
+                case Swung(held) | Overtaken(held):
+                    # Not read again: a failing read would report a write that landed as one that did not.
                     return held
-                case Overtaken():
-                    return await self._after_overtaken()
                 case Unknown(reason):
                     raise OutcomeUnknown(f"{self.key}: {reason}")
                 case Lost():
                     continue
         raise Conflict(f"{self.key} was changed by others {SWAP_ATTEMPTS_MAX} times in a row")
 
-    async def _after_overtaken(self) -> Held[T]:
-        current = await self.read()
-        if current is None:
-            raise OutcomeUnknown(f"{self.key} landed, and is gone")
-        return current
-
     async def _write(self, after: Held[T], condition: Condition, base_generation: int) -> SwapOutcome[T]:
         data = self._encode(after)
+        overtaking: list[Held[T]] = []
+
+        def judge(current: Object) -> Outcome:
+            overtaking.append(self._decode(current))
+            return _judge(overtaking[-1], after.write_id, base_generation)
+
         outcome = await put_settled(
             self._store,
             self.key,
@@ -165,23 +164,13 @@ class CasObject(Generic[T]):
             condition,
             clock=self._clock,
             entropy=self._entropy,
-            judge=lambda current: self._judge(current, after.write_id, base_generation),
+            judge=judge,
         )
         if not isinstance(outcome, Landed):
             return outcome
         if outcome.version is None:
-            return Overtaken(after.write_id)
+            return Overtaken(overtaking[-1])
         return Swung(replace(after, version=outcome.version))
-
-    def _judge(self, current: Object, ours: WriteId, base_generation: int) -> Outcome:
-        """Did our write land before the one that stands there now?"""
-        held = self._decode(current)
-        if ours == held.write_id or ours in held.recent_write_ids:
-            return Landed(None)
-        if held.oldest_remembered_generation <= base_generation + 1 <= held.generation:
-            # The ids of all writes since our base are there, and ours is not among them.
-            return Lost("another write came first")
-        return Unknown("the object does not remember the writes since our base")
 
     def _encode(self, held: Held[T]) -> bytes:
         format_version, fields = self._codec.encode(held.value)
@@ -196,7 +185,7 @@ class CasObject(Generic[T]):
             "recent_write_ids": [str(one) for one in held.recent_write_ids],
             "epoch": held.epoch,
         }
-        data = msgspec.json.encode(header | fields, order="sorted")
+        data = msgspec.json.encode(header | fields, enc_hook=_plain, order="sorted")
         if len(data) > CAS_OBJECT_BYTES_MAX:
             raise TooLarge(f"{self.key} would have {len(data)} bytes", hint=f"at most {CAS_OBJECT_BYTES_MAX}")
         return data
@@ -223,3 +212,20 @@ class CasObject(Generic[T]):
         if not isinstance(fields, dict):
             raise CorruptObject(f"{self.key} is not a JSON object")
         return fields
+
+
+def _plain(value: object) -> str:
+    """Identifiers are text in a document."""
+    if isinstance(value, Identifier):
+        return str(value)
+    raise InvalidInput(f"a {type(value).__name__} cannot be stored in a document")
+
+
+def _judge(current: Held[T], ours: WriteId, base_generation: int) -> Outcome:
+    """Did our write land before the one that stands there now?"""
+    if ours == current.write_id or ours in current.recent_write_ids:
+        return Landed(None)
+    if current.oldest_remembered_generation <= base_generation + 1 <= current.generation:
+        # The ids of all writes since our base are there, and ours is not among them.
+        return Lost("another write came first")
+    return Unknown("the object does not remember the writes since our base")

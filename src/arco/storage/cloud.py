@@ -66,6 +66,12 @@ _CLASSES: dict[Family, type[S3Store | GCSStore | AzureStore]] = {
     "az": AzureStore,
 }
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_NO_CREDENTIALS = ("/latest/api/token", "computeMetadata", "metadata.google.internal", "/metadata/identity")
+_CREDENTIALS: dict[Family, str] = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass them as options",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or pass application_credentials as an option",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or pass them as options",
+}
 _BUSY = ("SlowDown", "ServerBusy", "429", "503", "Too Many Requests", "rateLimitExceeded")
 
 
@@ -140,6 +146,8 @@ class CloudStore:
         except (FileNotFoundError, NotFoundError) as error:
             return self._nothing_to_replace(error, condition)
         except BaseError as error:
+            if _has_no_credentials(error):
+                raise self._denied(error) from error
             return Unknown(_first_line(error))
         return Landed(self._version(stored))
 
@@ -215,10 +223,12 @@ class CloudStore:
         return NotFound(f"there is no bucket {self._where}", hint="create it, or correct the root's URL")
 
     def _denied(self, error: Exception) -> AccessDenied:
+        if _has_no_credentials(error):
+            return AccessDenied(f"no credentials for {self._where}", hint=_CREDENTIALS[self._family])
         return AccessDenied(f"{self._where} refused the credentials: {_first_line(error)}")
 
     def _read_failure(self, error: Exception) -> ArcoError:
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _has_no_credentials(error):
             return self._denied(error)
         text = _first_line(error)
         if any(sign in text for sign in _BUSY):
@@ -228,6 +238,11 @@ class CloudStore:
 
 def _milliseconds(meta: Mapping[str, Any]) -> int:
     return int(meta["last_modified"].timestamp() * 1000)
+
+
+def _has_no_credentials(error: Exception) -> bool:
+    """The client found none and asked the machine's metadata service, which is not there: nothing was sent."""
+    return any(sign in str(error) for sign in _NO_CREDENTIALS)
 
 
 def _first_line(error: Exception) -> str:

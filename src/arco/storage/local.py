@@ -165,7 +165,9 @@ class LocalFiles:
     def delete(self, key: str) -> None:
         path = self._path(key)
         with self._disk.locked(self._lock_path(path)), suppress(FileNotFoundError, NotADirectoryError):
-            self._disk.unlink(path)
+            with suppress(FileNotFoundError):
+                self._disk.unlink(path)
+            # Also when the name was gone already: whoever removed it may have failed before it was durable.
             self._sync_folder(path.rpartition("/")[0])
 
     # Folders, temporaries, locks

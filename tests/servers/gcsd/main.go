@@ -9,8 +9,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"flag"
@@ -21,13 +19,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 )
 
 const (
-	pageKeys         = 1000 // the page Cloud Storage sends when the client names no size
 	bodyLimitBytes   = 64 << 20
 	generationHeader = "X-Goog-Generation"
 	matchHeader      = "X-Goog-If-Generation-Match"
@@ -39,36 +35,6 @@ type server struct {
 	// a file only at the first read, so a GET beside a PUT could pair the old generation with new bytes.
 	lock    sync.RWMutex
 	uploads map[string]upload
-}
-
-type upload struct {
-	header http.Header
-	parts  map[int][]byte
-}
-
-type part struct {
-	PartNumber int
-	ETag       string
-}
-
-type prefixEntry struct{ Prefix string }
-
-type objectEntry struct {
-	Key          string
-	LastModified string
-	ETag         string
-	Size         int64
-}
-
-type listPage struct {
-	XMLName               xml.Name `xml:"ListBucketResult"`
-	Name                  string
-	Prefix                string
-	KeyCount              int
-	IsTruncated           bool
-	NextContinuationToken string `xml:",omitempty"`
-	Contents              []objectEntry
-	CommonPrefixes        []prefixEntry
 }
 
 func main() {
@@ -86,9 +52,11 @@ func main() {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// EscapedPath, because Path has already decoded the slashes and question marks inside a key.
-	bucket, escaped, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	name, err := url.PathUnescape(escaped)
-	if err != nil {
+	// obstore encodes freely: bucket b-1 arrives as b%2D1, key a/b as a%2Fb.
+	escapedBucket, escapedName, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	bucket, bucketErr := url.PathUnescape(escapedBucket)
+	name, nameErr := url.PathUnescape(escapedName)
+	if bucketErr != nil || nameErr != nil {
 		fail(w, http.StatusBadRequest, "InvalidURI")
 		return
 	}
@@ -166,7 +134,10 @@ func (s *server) write(w http.ResponseWriter, header http.Header, bucket, name s
 		return fail(w, http.StatusInternalServerError, "InternalError")
 	}
 	defer answer.Body.Close()
-	var stored struct{ Generation, Etag string }
+	var stored struct {
+		Generation, Etag string
+		Error            struct{ Message string }
+	}
 	err = json.NewDecoder(answer.Body).Decode(&stored)
 	switch {
 	case answer.StatusCode == http.StatusPreconditionFailed:
@@ -174,6 +145,7 @@ func (s *server) write(w http.ResponseWriter, header http.Header, bucket, name s
 	case answer.StatusCode == http.StatusNotFound:
 		return fail(w, answer.StatusCode, "NoSuchBucket")
 	case answer.StatusCode != http.StatusOK || err != nil || stored.Generation == "":
+		log.Printf("put %s: status %d, %v, %s", name, answer.StatusCode, err, stored.Error.Message)
 		return fail(w, http.StatusInternalServerError, "InternalError")
 	}
 	w.Header().Set(generationHeader, stored.Generation)
@@ -215,104 +187,6 @@ func (s *server) remove(w http.ResponseWriter, bucket, name string) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// multipart keeps the parts in memory until the client completes the upload; obstore sends an overwrite
-// of more than 5 MiB this way.
-func (s *server) multipart(w http.ResponseWriter, r *http.Request, bucket, name string, body []byte) {
-	id := r.URL.Query().Get("uploadId")
-	number, _ := strconv.Atoi(r.URL.Query().Get("partNumber"))
-	s.lock.Lock()
-	known, found := s.uploads[id]
-	if r.Method == http.MethodPost && r.URL.Query().Has("uploads") {
-		id, found = rand.Text(), true
-		s.uploads[id] = upload{header: r.Header.Clone(), parts: map[int][]byte{}}
-	} else if r.Method == http.MethodPut && found {
-		known.parts[number] = body
-	} else if found {
-		delete(s.uploads, id)
-	}
-	s.lock.Unlock()
-	switch {
-	case !found:
-		fail(w, http.StatusNotFound, "NoSuchUpload")
-	case r.URL.Query().Has("uploads"):
-		reply(w, struct {
-			XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
-			Bucket   string
-			Key      string
-			UploadId string
-		}{Bucket: bucket, Key: name, UploadId: id})
-	case r.Method == http.MethodPut:
-		w.Header().Set("ETag", strconv.Quote(strconv.Itoa(number)))
-	case r.Method == http.MethodDelete:
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		var order struct{ Part []part }
-		err := xml.Unmarshal(body, &order)
-		var whole []byte
-		for _, wanted := range order.Part {
-			piece, sent := known.parts[wanted.PartNumber]
-			if !sent {
-				err = io.ErrUnexpectedEOF
-			}
-			whole = append(whole, piece...)
-		}
-		if err != nil {
-			fail(w, http.StatusBadRequest, "InvalidPart")
-		} else if s.write(w, known.header, bucket, name, whole) {
-			reply(w, struct {
-				XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
-				ETag    string
-			}{ETag: w.Header().Get("ETag")})
-		}
-	}
-}
-
-// list does its own paging: the engine counts objects but not common prefixes, and repeats the prefixes
-// on every page.
-func (s *server) list(w http.ResponseWriter, bucket string, query url.Values) {
-	prefix, delimiter, startAfter := query.Get("prefix"), query.Get("delimiter"), query.Get("start-after")
-	token, err := base64.URLEncoding.DecodeString(query.Get("continuation-token"))
-	limit := pageKeys
-	if asked := query.Get("max-keys"); asked != "" && err == nil {
-		limit, err = strconv.Atoi(asked)
-	}
-	if err != nil || limit < 1 {
-		fail(w, http.StatusBadRequest, "InvalidArgument")
-		return
-	}
-	s.lock.RLock()
-	found, err := s.engine.ListObjectsWithOptionsPaginated(bucket, fakestorage.ListOptions{Prefix: prefix})
-	s.lock.RUnlock()
-	if err != nil {
-		log.Printf("list %s: %v", bucket, err)
-		fail(w, http.StatusNotFound, "NoSuchBucket")
-		return
-	}
-	page, last := listPage{Name: bucket, Prefix: prefix}, string(token)
-	for _, object := range found.Objects { // sorted by the engine
-		entry, rolledUp := object.Name, false
-		if head, _, cut := strings.Cut(object.Name[len(prefix):], delimiter); cut && delimiter != "" {
-			entry, rolledUp = prefix+head+delimiter, true
-		}
-		if object.Name <= startAfter || entry <= last {
-			continue
-		}
-		if page.KeyCount == min(limit, pageKeys) {
-			page.IsTruncated = true
-			page.NextContinuationToken = base64.URLEncoding.EncodeToString([]byte(last))
-			break
-		}
-		if rolledUp {
-			page.CommonPrefixes = append(page.CommonPrefixes, prefixEntry{entry})
-		} else {
-			updated := object.Updated.UTC().Format(time.RFC3339Nano)
-			page.Contents = append(page.Contents, objectEntry{entry, updated, strconv.Quote(object.Etag), object.Size})
-		}
-		page.KeyCount, last = page.KeyCount+1, entry
-	}
-	reply(w, page)
 }
 
 func reply(w http.ResponseWriter, document any) {

@@ -1,0 +1,12 @@
+"""The names of what must always hold. Scenarios report violations by these names, and the documents use the same."""
+
+NOTHING_LOST = "I1 nothing acknowledged is missing"
+NOTHING_DOUBLED = "I2 nothing happens twice"
+NOTHING_LIVE_DELETED = "I4 nothing reachable is deleted"
+OUTCOMES_TRUE = "I6 every reported outcome is true"
+NO_FENCED_WRITE = "I9 no write by a fenced owner"
+LINEARIZABLE = "linearizable"
+PROGRESS = "progress: everybody finishes"
+UNEXPECTED = "no error that the code does not name"
+DURABLE = "durable: an acknowledged write survives a power cut"
+NOT_TORN = "no torn object: every object is one complete write"

@@ -1,0 +1,38 @@
+"""What a scenario is: some actors on one world, and what must be true when they are done."""
+
+from typing import Protocol
+
+from arco_sim.faults import FaultProfile
+from arco_sim.invariants import LINEARIZABLE
+from arco_sim.linearizability import Model, check, explain
+from arco_sim.world import Env, Violation, World
+
+
+class Scenario(Protocol):
+    """One protocol under attack. `small` asks for the fewest actors and operations that still show it."""
+
+    name: str
+    promise: str
+    profile: FaultProfile
+
+    def start(self, world: World, *, small: bool) -> None:
+        """Spawn the actors."""
+        ...
+
+    async def verify(self, world: World, env: Env) -> None:
+        """With no more faults, look at what is stored and add violations."""
+        ...
+
+
+def violate(world: World, invariant: str, detail: str) -> None:
+    """Report a broken promise."""
+    world.violations.append(Violation(invariant, detail))
+
+
+def check_linearizable(world: World, model: Model[int]) -> None:
+    """The recorded history must be explainable as one operation after another."""
+    verdict = check(world.history, model, budget_states=200_000)
+    if verdict.gave_up:
+        world.notes["linearizability_undecided"] = True
+    elif not verdict.linearizable:
+        violate(world, LINEARIZABLE, explain(verdict))

@@ -1,0 +1,84 @@
+"""Writers that add to one compare-and-swap counter while replies are lost.
+
+The body is only a number, so nothing but the header's write ids tells one increment from another: read-back that trusts the
+reply, the head alone, or equal bytes is found out by the sum.
+"""
+
+from typing import Any
+
+from arco.kernel.errors import ArcoError, OutcomeUnknown
+from arco.storage.cas import CasObject, Held
+from arco_sim import invariants
+from arco_sim.faults import ROUGH
+from arco_sim.models import Counter
+from arco_sim.scenario import check_linearizable, violate
+from arco_sim.world import Env, World
+
+KEY = "t/w/counter.json"
+
+
+class NumberCodec:
+    format = "sim.number"
+
+    def encode(self, value: int) -> tuple[int, dict[str, Any]]:
+        return 1, {"value": value}
+
+    def decode(self, format_version: int, fields: dict[str, Any]) -> int:
+        return int(fields["value"])
+
+
+def counter(env: Env) -> CasObject[int]:
+    return CasObject(env.store, KEY, NumberCodec(), env.clock, env.entropy)
+
+
+def add_one(current: Held[int] | None) -> int:
+    return 1 if current is None else current.value + 1
+
+
+class CasCounter:
+    name = "cas_counter"
+    promise = "a counter that many writers swing shows every acknowledged increment exactly once"
+    profile = ROUGH
+
+    def start(self, world: World, *, small: bool) -> None:
+        world.notes.update(acknowledged=0, in_doubt=0)
+        writers, each = (2, 2) if small else (4, 5)
+        for number in range(writers):
+            world.spawn(f"writer{number}", lambda env: self._write(env, each))
+
+    async def _write(self, env: Env, times: int) -> None:
+        shared = counter(env)
+        notes = env.world.notes
+        for _ in range(times):
+            called_at = env.world.moment()
+            # Counted before the first step: a writer that dies in between leaves one increment in doubt.
+            notes["in_doubt"] += 1
+            try:
+                await shared.update(add_one)
+            except OutcomeUnknown:
+                env.record(KEY, "increment", None, None, called_at, known=False)
+                continue
+            except ArcoError:
+                # Every other error says that nothing happened.
+                notes["in_doubt"] -= 1
+                continue
+            notes["in_doubt"] -= 1
+            notes["acknowledged"] += 1
+            env.record(KEY, "increment", None, "ok", called_at, known=True)
+
+    async def verify(self, world: World, env: Env) -> None:
+        final = await counter(env).read()
+        value = 0 if final is None else final.value
+        acknowledged, in_doubt = world.notes["acknowledged"], world.notes["in_doubt"]
+        if value < acknowledged:
+            violate(world, invariants.NOTHING_LOST, f"{acknowledged} increments acknowledged, the counter shows {value}")
+        if value > acknowledged + in_doubt:
+            violate(
+                world,
+                invariants.NOTHING_DOUBLED,
+                f"{acknowledged} increments acknowledged and {in_doubt} in doubt, the counter shows {value}",
+            )
+        env.record(KEY, "read", None, value, world.moment(), known=True)
+        if in_doubt == sum(operation.returned_at is None for operation in world.history):
+            # Writers that died left nothing in the history; without their calls it cannot be judged.
+            check_linearizable(world, Counter())

@@ -20,6 +20,7 @@ class RunResult:
     seed: int
     violations: tuple[Violation, ...]
     operations: int
+    actor_operations: int
     choices: tuple[int, ...]
     trace: tuple[Step, ...]
     fingerprint: str
@@ -51,6 +52,7 @@ def run_seed(
         seed,
         tuple(world.violations),
         world.operations,
+        world.actor_operations,
         tuple(world.choices.recorded),
         tuple(world.trace),
         world.fingerprint() if fingerprint else "",
@@ -62,6 +64,7 @@ async def _play(world: World, scenario: Scenario, *, small: bool) -> None:
     scenario.start(world, small=small)
     await world.until_finished()
     world.calm()
+    world.actor_operations = world.operations
     auditor = Env(world, Incarnation("auditor", 1))
     await scenario.verify(world, auditor)
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from arco_sim.faults import FaultProfile
+from arco_sim.faults import Fault, FaultProfile
 from arco_sim.invariants import LINEARIZABLE
 from arco_sim.linearizability import Model, check, explain
 from arco_sim.world import Env, Violation, World
@@ -11,9 +11,23 @@ from arco_sim.world import Env, Violation, World
 class Scenario(Protocol):
     """One protocol under attack. `small` asks for the fewest actors and operations that still show it."""
 
-    name: str
-    promise: str
-    profile: FaultProfile
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def promise(self) -> str:
+        """What must hold, in a sentence."""
+        ...
+
+    @property
+    def profile(self) -> FaultProfile:
+        """How rough the world is."""
+        ...
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults that its steps can meet."""
+        ...
 
     def start(self, world: World, *, small: bool) -> None:
         """Spawn the actors."""

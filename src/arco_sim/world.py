@@ -132,6 +132,7 @@ class World:
         self.violations: list[Violation] = []
         self.notes: dict[str, Any] = {}
         self.operations = 0
+        self.actor_operations = 0
         self.labels: list[str] = []
         self._profile = profile
         self._plan = plan

@@ -58,7 +58,7 @@ def parse_strict(data: bytes, *, max_bytes: int = JSON_BODY_BYTES_MAX, max_depth
     _check_surrogates(data)
     try:
         value: JsonValue = _DECODER.decode(data.decode())
-    # Both exceptions carry the whole text; `from None` keeps it out of logs and of the error's lifetime.
+    # Both exceptions carry the whole text; `from None` keeps it out of printed tracebacks.
     except UnicodeDecodeError as error:
         raise InvalidInput(f"JSON text is invalid UTF-8 at byte {error.start}", hint="send UTF-8") from None
     except json.JSONDecodeError as error:

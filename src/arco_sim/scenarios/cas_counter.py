@@ -9,7 +9,7 @@ from typing import Any
 from arco.kernel.errors import ArcoError, OutcomeUnknown
 from arco.storage.cas import CasObject, Held
 from arco_sim import invariants
-from arco_sim.faults import ROUGH
+from arco_sim.faults import ROUGH, Fault
 from arco_sim.models import Counter
 from arco_sim.scenario import check_linearizable, violate
 from arco_sim.world import Env, World
@@ -39,6 +39,7 @@ class CasCounter:
     name = "cas_counter"
     promise = "a counter that many writers swing shows every acknowledged increment exactly once"
     profile = ROUGH
+    faults = tuple(Fault)
 
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=0, in_doubt=0)

@@ -8,7 +8,7 @@ from arco.storage.cas import CasObject
 from arco.storage.port import Landed, Lost, Unknown
 from arco.storage.sequence import Sequence
 from arco_sim import invariants
-from arco_sim.faults import FaultProfile
+from arco_sim.faults import Fault, FaultProfile
 from arco_sim.scenario import violate
 from arco_sim.world import Env, World
 
@@ -73,6 +73,7 @@ class CreateAndCollect:
         "a numbered record that was acknowledged is folded exactly once, however long its writer or the collector stalls"
     )
     profile = FaultProfile.of(fault_share=0.14, crash_share=0.01, stall_s=120.0)
+    faults = tuple(Fault)
 
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=set(), in_doubt=set())

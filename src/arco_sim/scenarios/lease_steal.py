@@ -8,7 +8,7 @@ from arco.storage.cas import CasObject, Held, Overtaken, SwapOutcome, Swung
 from arco.storage.lease import Lease
 from arco.storage.port import Lost, Unknown
 from arco_sim import invariants
-from arco_sim.faults import FaultProfile
+from arco_sim.faults import Fault, FaultProfile
 from arco_sim.scenario import violate
 from arco_sim.world import Env, World
 
@@ -33,6 +33,7 @@ class LeaseSteal:
     name = "lease_steal"
     promise = "after a new holder has written, nothing of an older holder lands, and no acknowledged entry is lost"
     profile = FaultProfile.of(fault_share=0.10, crash_share=0.02, stall_s=10 * TTL_S)
+    faults = tuple(Fault)
 
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=set(), refused=set(), epochs={})

@@ -8,7 +8,7 @@ from arco.storage.port import Absent, Always, Condition, Landed, Lost, Matches, 
 from arco_sim import invariants
 from arco_sim.choices import Weights
 from arco_sim.disk import PowerCutError, SimDisk
-from arco_sim.faults import FaultProfile
+from arco_sim.faults import Fault, FaultProfile
 from arco_sim.scenario import violate
 from arco_sim.world import Env, Incarnation, World
 
@@ -27,6 +27,7 @@ class LocalDisk:
     name = "local_disk"
     promise = "what the local store acknowledged survives a power cut, and no object is ever half written"
     profile = FaultProfile(_CUT, stall_s=0.0, jump_s=0.0)
+    faults = (Fault.OK, Fault.ERROR_BEFORE, Fault.ERROR_AFTER, Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 
     def start(self, world: World, *, small: bool) -> None:
         machine = Incarnation("machine", 1)

@@ -1,0 +1,162 @@
+"""The simulator's command line: run seeds, replay one, enumerate crash points, list scenarios."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+
+from arco_sim.crashpoints import Cell, matrix, pairs, singles
+from arco_sim.faults import FAULT_NAMES, Fault
+from arco_sim.runner import RunResult, replays_alike, run_seed, shrink
+from arco_sim.scenarios.registry import SCENARIOS
+
+_CHUNK_SEEDS = 250
+_REPLAY_EVERY = 100
+
+
+def run(name: str, first: int, last: int, jobs: int) -> int:
+    """Run a range of seeds; on the first failure print how to replay it."""
+    started = time.monotonic()
+    chunks = [(name, start, min(start + _CHUNK_SEEDS - 1, last)) for start in range(first, last + 1, _CHUNK_SEEDS)]
+    operations = 0
+    for done, failure, unlike in _each_chunk(chunks, jobs):
+        operations += done
+        if unlike is not None:
+            print(f"seed {unlike} of {name} does not replay alike: something undecided by the seed has entered")
+            return 1
+        if failure is not None:
+            _report(failure)
+            return 1
+    seconds = time.monotonic() - started
+    seeds = last - first + 1
+    print(
+        f"{name}: {seeds} seeds, {operations} storage operations, 0 violations, every {_REPLAY_EVERY}th replayed alike "
+        f"({seeds / seconds:.0f} seeds/s, {jobs} process{'es' if jobs > 1 else ''})"
+    )
+    return 0
+
+
+def _each_chunk(chunks: list[tuple[str, int, int]], jobs: int) -> Iterable[tuple[int, RunResult | None, int | None]]:
+    if jobs == 1:
+        yield from map(_run_chunk, chunks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_run_chunk, chunks)
+
+
+def _run_chunk(chunk: tuple[str, int, int]) -> tuple[int, RunResult | None, int | None]:
+    """Operations done, the first failing run, the first seed that did not replay alike."""
+    name, first, last = chunk
+    scenario = SCENARIOS[name]
+    operations = 0
+    for seed in range(first, last + 1):
+        result = run_seed(scenario, seed)
+        operations += result.operations
+        if result.failed:
+            return operations, result, None
+        if seed % _REPLAY_EVERY == 0 and not replays_alike(scenario, seed):
+            return operations, None, seed
+    return operations, None, None
+
+
+def _report(failure: RunResult) -> None:
+    print(f"seed {failure.seed} of {failure.scenario} breaks a promise:")
+    for violation in failure.violations:
+        print(f"  {violation}")
+    print(f"replay it: python -m arco_sim replay {failure.scenario} --seed {failure.seed} --trace")
+
+
+def replay(name: str, seed: int, *, trace: bool) -> int:
+    """Run one seed again; if it fails, look for the shortest schedule that fails the same way."""
+    scenario = SCENARIOS[name]
+    result = run_seed(scenario, seed)
+    if result.failed:
+        found = result
+        result = shrink(scenario, found)
+        print(f"shrunk from {len(found.trace)} to {len(result.trace)} steps", file=sys.stderr)
+    if trace:
+        print("\n".join(str(step) for step in result.trace))
+    for violation in result.violations:
+        print(f"violation: {violation}")
+    if not result.failed:
+        print(f"seed {seed} of {name}: {result.operations} storage operations, 0 violations")
+    return 1 if result.failed else 0
+
+
+def crashpoints(name: str, seed: int, *, with_pairs: bool) -> int:
+    """Every step × every fault, then every pair."""
+    scenario = SCENARIOS[name]
+    quiet, cells = singles(scenario, seed)
+    print(f"{name}: {scenario.promise}")
+    print(matrix(scenario, quiet, cells))
+    failures = [cell for cell in cells if cell.result.failed]
+    print(f"single faults: {len(cells)} runs, {len(failures)} violations")
+    if with_pairs:
+        count = 0
+        for cell in pairs(scenario, seed, cells):
+            count += 1
+            if cell.result.failed:
+                failures.append(cell)
+        print(f"pairs of faults: {count} runs, {sum(len(cell.plan) > 1 for cell in failures)} violations")
+    for cell in failures[:3]:
+        _explain(cell)
+    return 1 if failures else 0
+
+
+def _explain(cell: Cell) -> None:
+    faults = ", then ".join(f"{FAULT_NAMES[Fault(fault)]} at step {step}" for step, fault in cell.plan)
+    print(f"\n{faults}:")
+    print("\n".join(f"  {step}" for step in cell.result.trace))
+    for violation in cell.result.violations:
+        print(f"  violation: {violation}")
+
+
+def scenarios() -> int:
+    for scenario in SCENARIOS.values():
+        print(f"{scenario.name:<22} {scenario.promise}")
+    return 0
+
+
+def _seeds(text: str) -> tuple[int, int]:
+    first, dots, last = text.partition("..")
+    try:
+        return (int(first), int(last)) if dots else (1, int(first))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of seeds: write 1..1000") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m arco_sim", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    known = sorted(SCENARIOS)
+    one = commands.add_parser("run", help="run a range of seeds of a scenario (or of all)")
+    one.add_argument("scenario", choices=[*known, "all"])
+    one.add_argument("--seeds", type=_seeds, default=(1, 1000), metavar="A..B")
+    one.add_argument("--jobs", type=int, default=1, help="processes to share the seeds (default 1)")
+    one = commands.add_parser("replay", help="run one seed again, and shrink it if it fails")
+    one.add_argument("scenario", choices=known)
+    one.add_argument("--seed", type=int, required=True)
+    one.add_argument("--trace", action="store_true", help="print every step")
+    one = commands.add_parser("crashpoints", help="every step × every fault, then every pair")
+    one.add_argument("scenario", choices=[*known, "all"])
+    one.add_argument("--seed", type=int, default=1, help="decides the order of events")
+    one.add_argument("--singles", action="store_true", help="leave the pairs out")
+    commands.add_parser("scenarios", help="list the scenarios and what each promises")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    asked = _parser().parse_args(arguments)
+    if asked.command == "scenarios":
+        return scenarios()
+    if asked.command == "replay":
+        return replay(asked.scenario, asked.seed, trace=asked.trace)
+    names = sorted(SCENARIOS) if asked.scenario == "all" else [asked.scenario]
+    if asked.command == "run":
+        return max(run(name, asked.seeds[0], asked.seeds[1], asked.jobs) for name in names)
+    return max(crashpoints(name, asked.seed, with_pairs=not asked.singles) for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Every step of a scenario × every fault, one at a time and then in pairs.
+
+Random seeds find the unlikely; this finds the likely without luck. A first run without faults tells the steps. Then each
+step meets each fault while everything else goes well; then each pair of a step with a fault and a later one with another,
+where the later steps include those of recovery.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arco_sim.faults import FAULT_NAMES, Fault
+from arco_sim.runner import RunResult, run_seed
+from arco_sim.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: which steps met which faults, and what came of it."""
+
+    plan: tuple[tuple[int, Fault], ...]
+    result: RunResult
+
+
+def singles(scenario: Scenario, seed: int) -> tuple[RunResult, list[Cell]]:
+    """The run without faults, and every run with one."""
+    quiet = run_seed(scenario, seed, plan={}, small=True)
+    cells = []
+    for step in range(quiet.actor_operations):
+        for fault in scenario.faults:
+            result = run_seed(scenario, seed, plan={step: fault}, small=True)
+            cells.append(Cell(((step, fault),), result))
+    return quiet, cells
+
+
+def pairs(scenario: Scenario, seed: int, firsts: list[Cell]) -> Iterator[Cell]:
+    """Every run with a second fault at a later step, counting the steps that the first fault brought about."""
+    for first in firsts:
+        (step, fault), *_ = first.plan
+        if fault is Fault.OK:
+            continue
+        for later in range(step + 1, first.result.actor_operations):
+            for second in scenario.faults:
+                if second is not Fault.OK:
+                    plan: dict[int, Fault] = {step: fault, later: second}
+                    yield Cell(tuple(plan.items()), run_seed(scenario, seed, plan=plan, small=True))
+
+
+def matrix(scenario: Scenario, quiet: RunResult, cells: list[Cell]) -> str:
+    """Steps down, faults across: a dot where every promise held, an X where one broke."""
+    verdicts = {cell.plan[0]: "X" if cell.result.failed else "." for cell in cells}
+    width = max(len(label) for label in quiet.labels)
+    heads = [FAULT_NAMES[fault] for fault in scenario.faults]
+    lines = [f"{'step':>4}  {'operation':<{width}}  " + "  ".join(heads)]
+    for step, label in enumerate(quiet.labels[: quiet.actor_operations]):
+        marks = "  ".join(
+            f"{verdicts[(step, fault)]:^{len(head)}}" for fault, head in zip(scenario.faults, heads, strict=True)
+        )
+        lines.append(f"{step:>4}  {label:<{width}}  {marks}")
+    return "\n".join(lines)

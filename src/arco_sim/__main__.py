@@ -5,9 +5,11 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from arco_sim.crashpoints import Cell, matrix, pairs, singles
 from arco_sim.faults import FAULT_NAMES, Fault
+from arco_sim.mutants import hunt, load_all
 from arco_sim.runner import RunResult, replays_alike, run_seed, shrink
 from arco_sim.scenarios.registry import SCENARIOS
 
@@ -112,6 +114,20 @@ def _explain(cell: Cell) -> None:
         print(f"  violation: {violation}")
 
 
+def mutants(folder: Path, source: Path) -> int:
+    """Plant every bug in turn; each must be caught."""
+    planted = load_all(folder)
+    print(f"{'planted bug':<34} {'scenario':<20} {'caught at seed':>14}  guard that was removed")
+    survivors = 0
+    for mutant in planted:
+        catch = hunt(mutant, source)
+        survivors += catch.seed is None
+        seed = "SURVIVED" if catch.seed is None else str(catch.seed)
+        print(f"{mutant.name:<34} {mutant.scenario:<20} {seed:>14}  {mutant.guard}", flush=True)
+    print(f"{len(planted)} planted, {survivors} survived")
+    return 1 if survivors or not planted else 0
+
+
 def scenarios() -> int:
     for scenario in SCENARIOS.values():
         print(f"{scenario.name:<22} {scenario.promise}")
@@ -142,6 +158,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("scenario", choices=[*known, "all"])
     one.add_argument("--seed", type=int, default=1, help="decides the order of events")
     one.add_argument("--singles", action="store_true", help="leave the pairs out")
+    one = commands.add_parser("mutants", help="plant known bugs in a copy of the source; each must be caught")
+    one.add_argument("--folder", type=Path, default=Path("tests/simulation/mutants"))
+    one.add_argument("--source", type=Path, default=Path("src"))
     commands.add_parser("scenarios", help="list the scenarios and what each promises")
     return parser
 
@@ -150,6 +169,8 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     if asked.command == "scenarios":
         return scenarios()
+    if asked.command == "mutants":
+        return mutants(asked.folder, asked.source)
     if asked.command == "replay":
         return replay(asked.scenario, asked.seed, trace=asked.trace)
     names = sorted(SCENARIOS) if asked.scenario == "all" else [asked.scenario]

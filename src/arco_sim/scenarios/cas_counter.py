@@ -31,15 +31,14 @@ def counter(env: Env) -> CasObject[int]:
     return CasObject(env.store, KEY, NumberCodec(), env.clock, env.entropy)
 
 
-def add_one(current: Held[int] | None) -> int:
-    return 1 if current is None else current.value + 1
-
-
 class CasCounter:
     name = "cas_counter"
     promise = "a counter that many writers swing shows every acknowledged increment exactly once"
     profile = ROUGH
     faults = tuple(Fault)
+
+    def change(self, current: Held[int] | None) -> int:
+        return 1 if current is None else current.value + 1
 
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=0, in_doubt=0)
@@ -55,7 +54,7 @@ class CasCounter:
             # Counted before the first step: a writer that dies in between leaves one increment in doubt.
             notes["in_doubt"] += 1
             try:
-                await shared.update(add_one)
+                await shared.update(self.change)
             except OutcomeUnknown:
                 env.record(KEY, "increment", None, None, called_at, known=False)
                 continue
@@ -83,3 +82,20 @@ class CasCounter:
         if in_doubt == sum(operation.returned_at is None for operation in world.history):
             # Writers that died left nothing in the history; without their calls it cannot be judged.
             check_linearizable(world, Counter())
+
+
+class CasFlip(CasCounter):
+    """The same with a body that returns to what it was: only the header keeps a late write from matching it."""
+
+    name = "cas_flip"
+    promise = "a switch that many writers flip ends where the acknowledged flips leave it, though its states repeat"
+
+    def change(self, current: Held[int] | None) -> int:
+        return 1 if current is None else 1 - current.value
+
+    async def verify(self, world: World, env: Env) -> None:
+        final = await counter(env).read()
+        value = 0 if final is None else final.value
+        acknowledged = world.notes["acknowledged"]
+        if not world.notes["in_doubt"] and value != acknowledged % 2:
+            violate(world, invariants.NOTHING_DOUBLED, f"{acknowledged} flips acknowledged, and the switch is at {value}")

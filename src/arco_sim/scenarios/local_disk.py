@@ -72,7 +72,8 @@ class LocalDisk:
             case Landed():
                 hopes.possible = {body}
             case Lost():
-                hopes.possible = before
+                # A creation that lost says that somebody's object is there, so it must be there after a cut too.
+                hopes.possible = before - {None} if kind == 0 else before
             case Unknown():
                 pass
 

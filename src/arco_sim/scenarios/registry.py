@@ -1,11 +1,11 @@
 """All scenarios by name."""
 
 from arco_sim.scenario import Scenario
-from arco_sim.scenarios.cas_counter import CasCounter
+from arco_sim.scenarios.cas_counter import CasCounter, CasFlip
 from arco_sim.scenarios.create_and_collect import CreateAndCollect
 from arco_sim.scenarios.lease_steal import LeaseSteal
 from arco_sim.scenarios.local_disk import LocalDisk
 
 SCENARIOS: dict[str, Scenario] = {
-    scenario.name: scenario for scenario in (CasCounter(), CreateAndCollect(), LeaseSteal(), LocalDisk())
+    scenario.name: scenario for scenario in (CasCounter(), CasFlip(), CreateAndCollect(), LeaseSteal(), LocalDisk())
 }

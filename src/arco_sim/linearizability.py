@@ -15,12 +15,11 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 State = TypeVar("State", bound=Hashable)
 
 EXPLAINED_PREFIX_OPERATIONS = 12
-PICTURE_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,21 @@ class Model(Protocol[State]):
 
     def initial(self) -> State:
         """The state of a key nobody has touched."""
-        ...
 
     def step(self, state: State, operation: Operation) -> Iterable[State]:
         """Possible next states given the observed result; none when `state` cannot give that result."""
-        ...
 
     def step_unknown(self, state: State, operation: Operation) -> Iterable[State]:
         """Possible next states if the operation took effect and nobody saw its result."""
-        ...
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """What a model may add for speed. An operation that changes nothing is taken as soon as it fits, with no
+    second thoughts. A false claim can cost a good history its verdict; it never excuses a bad one."""
+
+    def observes(self, operation: Operation) -> bool:
+        """Whether an operation with this name, argument and result leaves every state as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +128,7 @@ class _Timeline:
         while not self._is_return[node]:
             found.append(self._operation_at[node])
             node = self._after[node]
-        found.sort(key=self._return_node.__getitem__)
-        return found
+        return sorted(found, key=self._return_node.__getitem__)
 
     def lift(self, index: int) -> None:
         for node in (self._call_node[index], self._return_node[index]):
@@ -161,12 +165,13 @@ class _KeySearch(Generic[State]):
         self._completed = [one for one in in_call_order if one.returned_at is not None]
         self._unknown = [one for one in in_call_order if one.returned_at is None]
         self._kinds = [(one.name, one.argument, one.result) for one in self._completed]
+        self._observes = [isinstance(model, Observing) and model.observes(one) for one in self._completed]
         self._earlier_twins = _earlier_twins(self._unknown)
         self._timeline = _Timeline(self._completed)
         self._model = model
         self._budget_states = budget_states
         self._seen: dict[tuple[int, State], tuple[int, ...]] = {}
-        self._best = -1
+        self._most_completed = -1
         self.longest: tuple[Operation, ...] = ()
         self.stuck: tuple[Operation, ...] = ()
         self.explored = 0
@@ -179,30 +184,23 @@ class _KeySearch(Generic[State]):
         while moves:
             point = next(moves[-1], None)
             if point is None:
+                self._note_dead_end(path)
                 moves.pop()
-                self._retreat(path)
+                if path and (lifted := path.pop().lifted) is not None:
+                    self._timeline.drop(lifted)
             elif point.done == everything:
                 return True
-            elif self._is_covered(point):
-                continue
-            elif self.explored == self._budget_states:
-                self.gave_up = True
-                self._note_dead_end(path)
-                return False
-            else:
+            elif not self._is_covered(point):
+                if self.explored >= self._budget_states:
+                    self.gave_up = True
+                    self._note_dead_end(path)
+                    return False
                 self.explored += 1
                 path.append(point)
                 if point.lifted is not None:
                     self._timeline.lift(point.lifted)
                 moves.append(self._moves(point))
         return False
-
-    def _retreat(self, path: list[_Point[State]]) -> None:
-        if path:
-            self._note_dead_end(path)
-            lifted = path.pop().lifted
-            if lifted is not None:
-                self._timeline.drop(lifted)
 
     def _is_covered(self, point: _Point[State]) -> bool:
         place = (point.done, point.state)
@@ -215,58 +213,58 @@ class _KeySearch(Generic[State]):
     def _moves(self, point: _Point[State]) -> Iterator[_Point[State]]:
         """Where to go next. Lazy: by the time it resumes, the timeline is again what it was at `point`."""
         candidates = self._timeline.candidates()
-        # Steps that leave the state alone close off nothing for the others, so they are tried first.
-        completed_moves = self._completed_moves(point, candidates)
-        yield from sorted(completed_moves, key=lambda move: move.state != point.state)
+        for index in candidates:
+            operation = self._completed[index]
+            if self._observes[index] and point.state in self._model.step(point.state, operation):
+                yield _Point(point.done | 1 << index, point.used, point.state, operation, index)
+                return
+        yield from self._completed_moves(point, candidates)
         yield from self._unknown_moves(point, _latest_effect(self._completed[candidates[0]]))
 
     def _completed_moves(self, point: _Point[State], candidates: list[int]) -> Iterator[_Point[State]]:
         kinds = set()
         for index in candidates:
-            # Of several alike, the one that must return first can always go first.
-            if self._kinds[index] in kinds:
+            # Of several alike the one that returns first may as well go first, so the others need no turn.
+            if self._observes[index] or self._kinds[index] in kinds:
                 continue
             kinds.add(self._kinds[index])
             operation = self._completed[index]
             for state in self._model.step(point.state, operation):
-                if not any(state in self._model.step(earlier, operation) for earlier in point.detour):
+                if not any(state in self._model.step(passed, operation) for passed in point.detour):
                     yield _Point(point.done | 1 << index, point.used, state, operation, index)
 
-    def _unknown_moves(self, point: _Point[State], deadline: float) -> Iterator[_Point[State]]:
+    def _unknown_moves(self, point: _Point[State], first_return: float) -> Iterator[_Point[State]]:
         detour = (*point.detour, point.state)
         for index, operation in enumerate(self._unknown):
-            if operation.called_at > deadline:
+            if operation.called_at > first_return:
                 return
             twin = self._earlier_twins[index]
             if point.used >> index & 1 or (twin is not None and not point.used >> twin & 1):
                 continue
             for state in self._model.step_unknown(point.state, operation):
-                shortcut = any(state in self._model.step_unknown(earlier, operation) for earlier in point.detour)
-                if state != point.state and not shortcut:
+                needless = (state in self._model.step_unknown(passed, operation) for passed in point.detour)
+                if state != point.state and not any(needless):
                     yield _Point(point.done, point.used | 1 << index, state, operation, None, detour)
 
     def _note_dead_end(self, path: list[_Point[State]]) -> None:
         completed = path[-1].done.bit_count() if path else 0
-        if completed <= self._best:
+        if completed <= self._most_completed:
             return
-        self._best = completed
-        order = [point.operation for point in path if point.operation is not None]
+        self._most_completed = completed
         # Guesses after the last completed operation led nowhere, and would only mislead the reader.
-        while order and order[-1].returned_at is None:
-            order.pop()
-        self.longest = tuple(order)
+        end = max((place for place, point in enumerate(path, start=1) if point.lifted is not None), default=0)
+        self.longest = tuple(point.operation for point in path[:end] if point.operation is not None)
         self.stuck = tuple(self._completed[index] for index in self._timeline.candidates())
 
 
 def _earlier_twins(unknown: Sequence[Operation]) -> list[int | None]:
-    """For each unknown operation the previous one like it. Taking them in order loses nothing, because the
-    earlier one could have done the same; without it n lost increments would be tried in 2**n sets."""
+    """For each unknown operation the one before it that is alike. Taken in this order they lose nothing, since
+    the earlier could have done the same; in any order, n lost increments would be tried in 2**n sets."""
     latest: dict[tuple[str, Hashable], int] = {}
-    twins: list[int | None] = []
+    twins = []
     for index, operation in enumerate(unknown):
-        kind = (operation.name, operation.argument)
-        twins.append(latest.get(kind))
-        latest[kind] = index
+        twins.append(latest.get((operation.name, operation.argument)))
+        latest[operation.name, operation.argument] = index
     return twins
 
 
@@ -279,30 +277,21 @@ def explain(verdict: Verdict) -> str:
     hidden = max(0, len(verdict.longest) - EXPLAINED_PREFIX_OPERATIONS)
     if hidden:
         lines.append(f"  ... {hidden} operations before these")
-    marks = [str(place) for place in range(hidden + 1, len(verdict.longest) + 1)]
-    marks += ["?" if verdict.gave_up else "x"] * len(verdict.stuck)
+    marks = [*map(str, range(hidden + 1, len(verdict.longest) + 1)), *("x" for _ in verdict.stuck)]
     shown = verdict.longest[hidden:] + verdict.stuck
-    labels = [f"{one.client} {_call(one)}" for one in shown]
-    width = max(map(len, labels), default=0)
-    for mark, label, bar in zip(marks, labels, _bars(shown), strict=True):
-        lines.append(f"  {mark:>5}  {label:<{width}}  {bar}")
-    lines.append("numbers: the longest order found; x: cannot come next; ?: not tried to the end")
+    calls = [_call(one) for one in shown]
+    width = max(map(len, calls), default=0)
+    # Columns follow the order of events, not their duration: order is all the verdict depends on.
+    moments = sorted({moment for one in shown for moment in (one.called_at, _latest_effect(one))})
+    for mark, one, call in zip(marks, shown, calls, strict=True):
+        start, end = moments.index(one.called_at), moments.index(_latest_effect(one))
+        bar = "  " * start + "|" + "--" * (end - start) + (">" if one.returned_at is None else "|")
+        lines.append(f"  {mark:>5}  {call:<{width}}  {bar}")
+    lines.append("numbers: the longest order found; x: what had to come next and was not found to fit")
     return "\n".join(lines)
 
 
 def _call(operation: Operation) -> str:
     argument = "" if operation.argument is None else repr(operation.argument)
     outcome = "unknown" if operation.returned_at is None else repr(operation.result)
-    return f"{operation.name}({argument}) -> {outcome}"
-
-
-def _bars(operations: Sequence[Operation]) -> list[str]:
-    """Intervals by order of events, not by duration: order is all the verdict depends on."""
-    moments = {moment for one in operations for moment in (one.called_at, _latest_effect(one))}
-    stretch = min(4, max(1, PICTURE_COLUMNS // max(1, len(moments))))
-    column = {moment: stretch * place for place, moment in enumerate(sorted(moments))}
-    bars = []
-    for one in operations:
-        start, end = column[one.called_at], column[_latest_effect(one)]
-        bars.append(" " * start + "|" + "-" * (end - start - 1) + (">" if one.returned_at is None else "|"))
-    return bars
+    return f"{operation.client} {operation.name}({argument}) -> {outcome}"

@@ -31,6 +31,9 @@ class CasRegister:
     def step_unknown(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
         return (self._apply(state, operation)[0],)
 
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "read" or operation.result in ("exists", "failed")
+
     def _apply(self, state: Hashable, operation: Operation) -> tuple[Hashable, Hashable]:
         match operation.name, operation.argument:
             case "read", _:
@@ -48,7 +51,7 @@ class CasRegister:
 
 
 class Counter:
-    """A number, from zero up. increment -> the new number, or "ok" where it is not told; read -> the number."""
+    """A number, from zero up. increment -> the new number, or "ok" if that is not told; read -> the number."""
 
     def initial(self) -> int:
         return 0
@@ -66,6 +69,9 @@ class Counter:
                 return (state + 1,)
             case _:
                 raise ValueError(f"a counter knows no {operation.name}")
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "read"
 
 
 def _present(value: Hashable) -> Hashable:

@@ -93,6 +93,7 @@ class FaultProxy:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _server: asyncio.Server | None = None
     _connections: set[asyncio.Task[None]] = field(default_factory=set)
+    _failures: list[BaseException] = field(default_factory=list)
     _port: int = 0
 
     @property
@@ -117,11 +118,12 @@ class FaultProxy:
         return plan
 
     async def start(self) -> int:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_LIMIT_BYTES)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=HEAD_LIMIT_BYTES)
         self._port = self._server.sockets[0].getsockname()[1]
         return self._port
 
     async def stop(self) -> None:
+        """Close every connection. An error of the proxy itself, or of a predicate, is raised here."""
         if self._server is not None:
             self._server.close()
             for connection in self._connections:
@@ -129,6 +131,19 @@ class FaultProxy:
             await asyncio.gather(*self._connections, return_exceptions=True)
             await self._server.wait_closed()
             self._server = None
+        if self._failures:
+            raise self._failures[0]
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of our own: Python 3.11 prints a stack for every connection task that is cancelled.
+        connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._finished)
+
+    def _finished(self, connection: asyncio.Task[None]) -> None:
+        self._connections.discard(connection)
+        if not connection.cancelled() and (error := connection.exception()) is not None:
+            self._failures.append(error)
 
     def _take(self, method: str, path: str, headers: dict[str, str]) -> Plan | None:
         with self._lock:
@@ -140,16 +155,12 @@ class FaultProxy:
         return None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
         try:
             while await self._exchange(reader, writer):
                 pass
         except (OSError, EOFError, BadMessage):
             pass  # whatever broke, the client sees a closed connection, which is all that a proxy can say
         finally:
-            self._connections.discard(task)
             await _close(writer)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -12,7 +12,7 @@ retries. What each answer of obstore means here:
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
@@ -163,20 +163,36 @@ class CloudStore:
         check_prefix(prefix)
         entries: list[Listed] = []
         try:
-            pages = obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=limit + 1)
-            async for chunk in pages:
-                for meta in chunk:
-                    # Some servers ignore where a listing should start.
-                    if meta["path"] <= after:
-                        continue
-                    if len(entries) == limit:
-                        return Page(tuple(entries), entries[-1].key)
-                    entries.append(Listed(meta["path"], meta["size"], _milliseconds(meta)))
+            async for meta in self._from(prefix, after, limit + 1):
+                if len(entries) == limit:
+                    return Page(tuple(entries), entries[-1].key)
+                entries.append(Listed(meta["path"], meta["size"], _milliseconds(meta)))
         except (FileNotFoundError, NotFoundError) as error:
             self._check_bucket(error)
         except BaseError as error:
             raise self._read_failure(error) from error
         return Page(tuple(entries), None)
+
+    async def _from(self, prefix: str, after: str, chunk: int) -> AsyncIterator[Mapping[str, Any]]:
+        """The listing after a name, also from a server that ignores where a listing should start.
+
+        Such a server is known by its first name: it lies before the place asked for in every order that stores use. Then
+        its listing is read up to that place. It must not be cut by comparing names alone: SeaweedFS puts `a/b` before
+        `a-b`, and what a comparison takes for the past may still be to come.
+        """
+        first, passed = True, True
+        async for batch in obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=chunk):
+            for meta in batch:
+                path = meta["path"]
+                if first and after:
+                    passed = path > after or path.split("/") > after.split("/")
+                first = False
+                if passed:
+                    yield meta
+                elif path >= after:
+                    passed = True
+                    if path > after:
+                        yield meta
 
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
         if not 0 < ttl_s <= SIGNED_LINK_TTL_S_MAX:

@@ -97,7 +97,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some keys in order of their UTF-8 bytes, and where to go on (None: nothing follows)."""
+    """Some keys, and where to go on (None: nothing follows).
+
+    The keys of one folder come in the order of their bytes. Where a folder stands among its siblings is the store's own
+    rule: most compare whole keys, SeaweedFS puts `a/b` before `a-b`.
+    """
 
     entries: tuple[Listed, ...]
     next_after: str | None
@@ -128,7 +132,10 @@ class ObjectStore(Protocol):
         ...
 
     async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
-        """Keys under `prefix` (empty, or ending in a slash) that come after `after`."""
+        """Keys under `prefix` (empty, or ending in a slash) that come after `after`.
+
+        `after` is where an earlier page ended, or any name in a folder that has no folders in it.
+        """
         ...
 
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:

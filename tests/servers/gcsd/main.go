@@ -42,6 +42,9 @@ func main() {
 	root := flag.String("root", "", "folder for the objects; empty keeps them in memory")
 	bucket := flag.String("bucket", "arco-test", "bucket that exists from the start")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("unexpected argument %q", flag.Arg(0)) // flags after it would be ignored
+	}
 	engine, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, StorageRoot: *root})
 	if err != nil {
 		log.Fatal(err)

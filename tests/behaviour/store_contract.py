@@ -641,9 +641,11 @@ async def a_swap_that_others_overtook_still_knows_that_it_landed(ground: Ground)
     ground.spoil(Fault.STATUS_500_AFTER)
 
     async def overtake() -> None:
-        while (held := await shared.read()) is None or held.value != 1:
-            await asyncio.sleep(0)
-        await shared.swap(held, 2)
+        while True:
+            held = await _read(shared)
+            if held.value == 1:
+                await shared.swap(held, 2)
+                return
 
     outcome, _ = await asyncio.gather(through.swap(base, 1), overtake())
     assert isinstance(outcome, Swung | Overtaken), outcome
@@ -706,7 +708,7 @@ async def _read(shared: CasObject[int]) -> Held[int]:
 
 
 async def _fetch(link: str, headers: dict[str, str] | None = None, method: str = "GET", body: bytes | None = None) -> bytes:
-    request = urllib.request.Request(link, headers=headers or {}, method=method, data=body)  # noqa: S310
+    request = urllib.request.Request(link, headers=headers or {}, method=method, data=body)
 
     def ask() -> bytes:
         with urllib.request.urlopen(request, timeout=30) as answer:

@@ -178,10 +178,10 @@ class FaultProxy:
         if fault is Fault.REFUSE_BEFORE:
             return False
         if fault in STATUSES_BEFORE:
-            return await _send_status(writer, STATUSES_BEFORE[fault])
+            return await _reply(writer, request, _bare_answer(STATUSES_BEFORE[fault]))
         answer = await self._ask_upstream(method, request)
         if fault in STATUSES_AFTER:
-            return await _send_status(writer, STATUSES_AFTER[fault])
+            return await _reply(writer, request, _bare_answer(STATUSES_AFTER[fault]))
         if fault is Fault.CUT_AFTER:
             return False
         if fault is Fault.RESET_AFTER:
@@ -195,10 +195,7 @@ class FaultProxy:
             return False
         if plan is not None:
             await asyncio.sleep(plan.delay_s)
-        stays_open = answer.complete and request.headers.get("connection", "").lower() != "close"
-        writer.write(answer.without("connection").encode(*(() if stays_open else ("Connection: close",))))
-        await writer.drain()
-        return stays_open
+        return await _reply(writer, request, answer)
 
     async def _ask_upstream(self, method: str, request: Message) -> Message:
         """One connection per request and closed after it: then the end of the answer is never a guess."""
@@ -294,10 +291,16 @@ def _is_complete(method: str, head: Message, body: bytes) -> bool:
     return len(body) == int(headers.get("content-length", "-1"))
 
 
-async def _send_status(writer: asyncio.StreamWriter, status: int) -> bool:
-    writer.write(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Length: 0\r\n\r\n".encode())
+def _bare_answer(status: int) -> Message:
+    return Message(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", (("Content-Length", "0"),))
+
+
+async def _reply(writer: asyncio.StreamWriter, request: Message, answer: Message) -> bool:
+    """Send an answer; say whether the connection stays open after it."""
+    stays_open = answer.complete and request.headers.get("connection", "").lower() != "close"
+    writer.write(answer.without("connection").encode(*(() if stays_open else ("Connection: close",))))
     await writer.drain()
-    return True
+    return stays_open
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -24,11 +24,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import sysconfig
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -50,6 +52,7 @@ READY_TIMEOUT_S = 90.0  # SeaweedFS needs 4 s on an idle machine and many times 
 STOP_TIMEOUT_S = 5.0
 POLL_S = 0.05
 LOG_TAIL_CHARS = 3000
+GUARD = "import os, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), 9)"
 
 # Below the range from which the kernel gives out client ports: a server that was killed must find its own
 # port free again. SeaweedFS puts each gRPC port 10000 higher, which must stay below that range as well.
@@ -87,6 +90,8 @@ class Recipe:
     endpoint: str
     options: Mapping[str, str]
     ready: Callable[[], bool]
+    survives_kill: bool
+    litter: tuple[Path, ...] = ()  # what the server leaves outside its folder
 
 
 class ServerProcess:
@@ -97,6 +102,7 @@ class ServerProcess:
         self._folder = folder
         self._log = folder / f"{recipe.name}.log"
         self._child: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -130,9 +136,10 @@ class ServerProcess:
                 start_new_session=True,  # a process group of its own, so that a signal reaches its children
             )
         try:
+            self._guard = _start_guard(self._child.pid)
             self._wait_until_ready(self._child)
         except BaseException:
-            self.kill()
+            self._end()
             raise
         return self.server
 
@@ -143,15 +150,26 @@ class ServerProcess:
         self._signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(STOP_TIMEOUT_S)
-        self.kill()
+        self._end()
 
     def kill(self) -> None:
-        """End the server as a power cut would end it: no signal handler runs, nothing is flushed."""
+        """End the server with no warning: no signal handler runs, nothing that it still holds is written."""
+        if not self._recipe.survives_kill:
+            raise RuntimeError(f"{self._recipe.name} loses acknowledged writes when killed: use versitygw")
+        self._end()
+
+    def _end(self) -> None:
         if self._child is None:
             return
+        if self._guard is not None:
+            self._guard.kill()  # before the server is reaped and its number may belong to somebody else
+            self._guard.communicate()
+            self._guard = None
         self._signal(signal.SIGKILL)
         self._child.wait()
         self._child = None
+        for path in self._recipe.litter:
+            path.unlink(missing_ok=True)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._child is not None:
@@ -172,6 +190,15 @@ class ServerProcess:
     def _report(self, what: str) -> str:
         tail = self._log.read_text(errors="replace")[-LOG_TAIL_CHARS:]
         return f"{self._recipe.name} {what}\n{' '.join(self._recipe.command)}\n{tail}"
+
+
+def _start_guard(group: int) -> subprocess.Popen[bytes]:
+    """Kill the server when this process dies without cleaning up: its end of the pipe closes then."""
+    return subprocess.Popen(
+        (sys.executable, "-ISc", GUARD, str(group)),
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # so that it outlives a signal to the tests, which is what it waits for
+    )
 
 
 def process(name: str, folder: Path) -> ServerProcess:
@@ -229,7 +256,12 @@ def _seaweedfs(folder: Path) -> Recipe:
         *("-filer.localSocket=filer.sock", "-s3.localSocket=s3.sock"),
         *(f"-s3.config={identities}", f"-s3.iam.config={iam}"),
     )
-    return _s3_recipe("seaweedfs", command, endpoint)
+    # Named in its code, with no option to move them.
+    litter = tuple(
+        Path(f"/tmp/seaweedfs-{part}-grpc-{port + GRPC_OFFSET}.sock")
+        for part, port in (("s3", s3), ("master", master), ("volume", volume), ("filer", filer), ("admin", admin))
+    )
+    return replace(_s3_recipe("seaweedfs", command, endpoint), litter=litter)
 
 
 def _seaweedfs_identities() -> dict[str, object]:
@@ -272,7 +304,8 @@ def _versitygw(folder: Path) -> Recipe:
     command = (
         *(str(program), "--port", f"127.0.0.1:{port}", "--region", REGION),
         *("--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY),
-        *("--iam-dir", str(iam), "--quiet", "posix", str(data)),
+        # Closes the connection after every answer unless told; the real S3 does not.
+        *("--iam-dir", str(iam), "--quiet", "--keep-alive", "posix", str(data)),
     )
     return _s3_recipe("versitygw", command, f"http://127.0.0.1:{port}")
 
@@ -286,7 +319,8 @@ def _s3_recipe(name: str, command: tuple[str, ...], endpoint: str) -> Recipe:
         "path_style": "true",
         "allow_http": "true",
     }
-    return Recipe(name, command, f"s3://{BUCKET}", endpoint, options, lambda: _s3_bucket_answers(endpoint))
+    ready = partial(_s3_bucket_answers, endpoint)
+    return Recipe(name, command, f"s3://{BUCKET}", endpoint, options, ready, survives_kill=True)
 
 
 def _gcsd(folder: Path) -> Recipe:
@@ -296,9 +330,8 @@ def _gcsd(folder: Path) -> Recipe:
     command = (str(program), "-addr", f"127.0.0.1:{port}", "-root", str(folder / "data"), "-bucket", BUCKET)
     # A bearer token, because without one obstore asks the metadata service of the cloud for it.
     options = {"endpoint": endpoint, "bearer_token": "test", "allow_http": "true"}
-    return Recipe(
-        "gcsd", command, f"gs://{BUCKET}", endpoint, options, lambda: _status("GET", endpoint, f"/{BUCKET}") == 200
-    )
+    ready = partial(_gcs_bucket_answers, endpoint)
+    return Recipe("gcsd", command, f"gs://{BUCKET}", endpoint, options, ready, survives_kill=False)
 
 
 def _gcsd_fingerprint() -> str:
@@ -325,7 +358,8 @@ def _azurite(folder: Path) -> Recipe:
         "account_key": AZURE_KEY,
         "allow_http": "true",
     }
-    return Recipe("azurite", command, f"az://{BUCKET}", endpoint, options, lambda: _azure_container_exists(endpoint))
+    ready = partial(_azure_container_exists, endpoint)
+    return Recipe("azurite", command, f"az://{BUCKET}", endpoint, options, ready, survives_kill=False)
 
 
 RECIPES: Mapping[str, Callable[[Path], Recipe]] = {
@@ -390,6 +424,10 @@ def _s3_bucket_answers(endpoint: str) -> bool:
         f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY_ID}/{'/'.join(scope)}, SignedHeaders={names}, Signature={key.hex()}"
     )
     return _status("HEAD", endpoint, path, headers) == 200
+
+
+def _gcs_bucket_answers(endpoint: str) -> bool:
+    return _status("GET", endpoint, f"/{BUCKET}?list-type=2&max-keys=1") == 200
 
 
 def _azure_container_exists(endpoint: str) -> bool:

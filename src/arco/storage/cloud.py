@@ -12,7 +12,7 @@ retries. What each answer of obstore means here:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
@@ -81,6 +81,7 @@ class CloudStore:
     def __init__(self, family: Family, bucket: str, prefix: str, config: Mapping[str, Any], *, allow_http: bool) -> None:
         self._family = family
         self._where = f"{family}://{bucket}"
+        self._honours_start: bool | None = None
         make = _CLASSES[family]
         options: dict[str, Any] = {
             "timeout": timedelta(seconds=STORE_REQUEST_TIMEOUT_S),
@@ -176,23 +177,28 @@ class CloudStore:
     async def _from(self, prefix: str, after: str, chunk: int) -> AsyncIterator[Mapping[str, Any]]:
         """The listing after a name, also from a server that ignores where a listing should start.
 
-        Such a server is known by its first name: it lies before the place asked for in every order that stores use. Then
-        its listing is read up to that place. It must not be cut by comparing names alone: SeaweedFS puts `a/b` before
-        `a-b`, and what a comparison takes for the past may still be to come.
+        Only such a server's listing is cut by comparing names. From one that starts where it is told, everything counts:
+        SeaweedFS puts `a/b` before `a-b`, and what a comparison takes for the past may still be to come.
         """
-        first, passed = True, True
-        async for batch in obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=chunk):
+        cut = bool(after) and not await self._starts_where_told(prefix)
+        async for batch in self._batches(prefix, after, chunk):
             for meta in batch:
-                path = meta["path"]
-                if first and after:
-                    passed = path > after or path.split("/") > after.split("/")
-                first = False
-                if passed:
+                if not cut or meta["path"] > after:
                     yield meta
-                elif path >= after:
-                    passed = True
-                    if path > after:
-                        yield meta
+
+    async def _starts_where_told(self, prefix: str) -> bool:
+        """Asked once: a listing from past the last possible name is empty, unless the server ignores the place."""
+        if self._honours_start is None:
+            self._honours_start = True
+            async for batch in self._batches(prefix, f"{prefix}\U0010ffff", 1):
+                self._honours_start = not batch
+                break
+        return self._honours_start
+
+    def _batches(self, prefix: str, after: str, chunk: int) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
+        found: Any = obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=chunk)
+        batches: AsyncIterator[Sequence[Mapping[str, Any]]] = found
+        return batches
 
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
         if not 0 < ttl_s <= SIGNED_LINK_TTL_S_MAX:

@@ -1,0 +1,71 @@
+# Every target can be run by itself; `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+BIN := .venv/bin
+PY := $(BIN)/python
+export PYTHONDONTWRITEBYTECODE := 1
+export PYTHONHASHSEED := 0
+SEEDS ?= 10000
+JOBS ?= 2
+
+.PHONY: help setup demo test lint types contract tests stores mutants crashpoints kill soak conformance contract-matrix bench lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
+
+setup: ## check the system, make .venv, install the locked packages (a second run does nothing)
+	@tools/setup.sh
+
+demo: setup ## show what works today on a folder: the store's self-test, and the simulator against planted bugs
+	@tools/demo.sh
+
+test: setup lint types contract tests ## everything a change must pass
+
+lint: setup ## formatting and lint rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: setup ## strict types
+	$(BIN)/mypy
+
+contract: setup ## the order of the rooms
+	$(BIN)/lint-imports
+
+tests: setup ## the test suite with branch coverage
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -m "not stores and not soak"
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+stores: setup ## the contract on the store servers that need Node or Go
+	@tests/servers/build.sh
+	$(BIN)/pytest -m stores
+
+mutants: setup ## plant every known bug; each must be caught
+	$(PY) -m arco_sim mutants
+
+crashpoints: setup ## every step of every scenario × every fault, then every pair
+	$(PY) -m arco_sim crashpoints all
+
+kill: setup ## processes killed at random while they increment one object
+	$(PY) -m tests.integration.kill_rounds --rounds 200
+
+soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
+	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
+
+conformance: setup contract-matrix ## what others can hold us to: the store contract on every server
+
+contract-matrix: setup ## print the store contract: cases × stores
+	@tests/servers/build.sh
+	cd tests && ../$(PY) -m behaviour.matrix
+
+bench: setup ## storage against its limits, in one run
+	$(PY) bench/storage.py
+
+lock: setup ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \
+		--group dev pyproject.toml -o requirements.lock
+	@! grep -nE '^--|https?://' requirements.lock
+
+clean: ## remove what make made (tools and servers stay: .tools)
+	rm -rf .venv .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -1,0 +1,68 @@
+"""The `arco` command: what it can do, and how errors reach a person."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from arco.kernel.errors import ArcoError
+from arco.surface.cli import doctor as doctor_command
+
+app = typer.Typer(
+    name="arco",
+    help="A lakehouse in a bucket: Iceberg catalog, pipelines on Spark and a data product hub, with no database.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root", help="Where everything lives: a folder, file://, s3://, gs:// or az://. Default: ARCO_ROOT, arco.toml."
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="WORD=VALUE", help="A setting of the store, such as endpoint=https://… (repeatable)."
+    ),
+]
+
+
+@app.callback()
+def _main() -> None:
+    """Keep subcommands even while there is only one."""
+
+
+@app.command()
+def doctor(root: Root = None, option: Options = None) -> None:
+    """Test whether a root can be trusted with commits: conditional writes, races, listings.
+
+    Writes a few small objects under _arco_doctor/ and removes them. Exits 0 if every answer is right.
+
+    Examples:
+
+      arco doctor --root ./lake
+
+      arco doctor --root s3://bucket/lake -o endpoint=http://127.0.0.1:9000 -o allow_http=true -o path_style=true
+    """
+    if not asyncio.run(doctor_command.examine(root, option or [])):
+        raise typer.Exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(doctor_command.installed_version())
+
+
+def run() -> None:
+    """The entry point: a deliberate error is one line and a non-zero exit, never a traceback."""
+    try:
+        app()
+    except ArcoError as error:
+        typer.echo(f"arco: {error.one_line()}", err=True)
+        sys.exit(2)

@@ -1,0 +1,57 @@
+"""Where a command works: flag, then environment, then arco.toml. The only place that reads the environment."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
+
+PROJECT_FILE = "arco.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The root's URL and the options of its store."""
+
+    root: str
+    options: Mapping[str, str]
+
+
+def load_settings(root: str | None, options: list[str]) -> Settings:
+    """The settings of one command. Options given on the command line win over those of the file."""
+    project = _project()
+    chosen = root or os.environ.get("ARCO_ROOT") or project.get("root") or ""
+    if not isinstance(chosen, str) or not chosen:
+        raise InvalidInput("no root given", hint=f"pass --root, set ARCO_ROOT, or write root = … in {PROJECT_FILE}")
+    stored = project.get("store", {})
+    if not isinstance(stored, dict):
+        raise InvalidInput(f"store in {PROJECT_FILE} is not a table", hint="write [store] and one option a line")
+    return Settings(chosen, {word: _text(value) for word, value in stored.items()} | _given(options))
+
+
+def _project() -> dict[str, Any]:
+    path = Path(PROJECT_FILE)
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{PROJECT_FILE} does not parse: {error}", hint="mend the file") from error
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _given(options: list[str]) -> dict[str, str]:
+    given = {}
+    for option in options:
+        word, equals, value = option.partition("=")
+        if not equals:
+            raise InvalidInput(f"option {clip(option)!r} has no value", hint="write --option word=value")
+        given[word] = value
+    return given

@@ -1,0 +1,31 @@
+"""Each planted bug removes one guard, and each must be caught. A survivor means that nothing tests that guard."""
+
+from pathlib import Path
+
+import pytest
+
+from arco.kernel.errors import InvalidInput
+from arco_sim.mutants import Mutant, hunt, load_all
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parents[1] / "src"
+MUTANTS = load_all(HERE / "mutants")
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
+    catch = hunt(mutant, SOURCE)
+    assert catch.seed is not None, (
+        f"{mutant.guard}: removed, and {mutant.seeds_max} seeds of {mutant.scenario} noticed nothing"
+    )
+    print(f"{mutant.name}: caught at seed {catch.seed} by {catch.violation}")
+
+
+def test_there_are_planted_bugs() -> None:
+    assert len(MUTANTS) >= 15
+
+
+def test_a_mutant_whose_text_is_gone_is_an_error() -> None:
+    stale = Mutant("stale", "none", "arco/storage/cas.py", "no such text", "", "cas_counter", 1)
+    with pytest.raises(InvalidInput, match="found 0 times"):
+        hunt(stale, SOURCE)

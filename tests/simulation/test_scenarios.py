@@ -1,0 +1,91 @@
+"""Every scenario holds under many seeds, under every single fault, and replays alike."""
+
+import pytest
+
+from arco.kernel.errors import RetryLater
+from arco.storage.port import Absent, Landed
+from arco_sim.crashpoints import pairs, singles
+from arco_sim.runner import replays_alike, run_seed, shrink
+from arco_sim.scenario import Scenario, violate
+from arco_sim.scenarios.registry import SCENARIOS
+
+SEEDS = 1000
+ALL = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
+
+
+def _complaint(scenario: Scenario, seed: int) -> str:
+    return f"python -m arco_sim replay {scenario.name} --seed {seed} --trace"
+
+
+@ALL
+def test_no_seed_breaks_a_promise(scenario: Scenario) -> None:
+    for seed in range(1, SEEDS + 1):
+        result = run_seed(scenario, seed)
+        assert not result.failed, f"{result.violations[0]}; replay it: {_complaint(scenario, seed)}"
+
+
+@ALL
+def test_no_single_fault_at_any_step_breaks_a_promise(scenario: Scenario) -> None:
+    for seed in (1, 2, 3):
+        quiet, cells = singles(scenario, seed)
+        assert not quiet.failed
+        assert len(cells) == quiet.actor_operations * len(scenario.faults)
+        broken = [(cell.plan, cell.result.violations[0]) for cell in cells if cell.result.failed]
+        assert not broken
+
+
+@pytest.mark.parametrize("name", ["cas_counter", "cas_flip", "lease_steal"])
+def test_no_pair_of_faults_breaks_a_promise(name: str) -> None:
+    scenario = SCENARIOS[name]
+    _, cells = singles(scenario, 1)
+    broken = [cell.plan for cell in pairs(scenario, 1, cells) if cell.result.failed]
+    assert not broken
+
+
+@ALL
+def test_a_seed_decides_everything(scenario: Scenario) -> None:
+    assert all(replays_alike(scenario, seed) for seed in range(1, 9))
+
+
+@ALL
+def test_different_seeds_tell_different_stories(scenario: Scenario) -> None:
+    stories = {run_seed(scenario, seed, fingerprint=True).fingerprint for seed in range(1, 21)}
+    assert len(stories) == 20
+
+
+def test_a_failing_story_shrinks_and_still_fails() -> None:
+    scenario = _Doubtful()
+    seed = next(seed for seed in range(1, 500) if run_seed(scenario, seed).failed)
+    failed = run_seed(scenario, seed)
+    short = shrink(scenario, failed)
+    assert short.violations[0].invariant == failed.violations[0].invariant
+    assert len(short.trace) <= len(failed.trace)
+    assert sum(map(bool, short.choices)) < sum(map(bool, failed.choices))
+
+
+class _Doubtful:
+    """A writer that takes silence for failure: the mistake the simulator exists to find."""
+
+    name = "doubtful"
+    promise = "nothing happens twice"
+    profile = SCENARIOS["cas_counter"].profile
+    faults = SCENARIOS["cas_counter"].faults
+
+    def start(self, world, *, small):
+        world.spawn("writer", self._write)
+
+    async def _write(self, env):
+        for number in range(20):
+            for attempt in range(8):
+                try:
+                    outcome = await env.store.put(f"t/{number}/{attempt}", b"x", Absent())
+                except RetryLater:
+                    continue
+                if isinstance(outcome, Landed):
+                    break
+
+    async def verify(self, world, env):
+        page = await env.store.list_page("t/")
+        numbers = [entry.key.split("/")[1] for entry in page.entries]
+        if len(numbers) != len(set(numbers)):
+            violate(world, "I2 nothing happens twice", "a number was written twice")

@@ -10,7 +10,7 @@ import hashlib
 import traceback
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arco.kernel import crash_points
@@ -363,10 +363,25 @@ class Env:
     def name(self) -> str:
         return self.incarnation.actor
 
-    def record(self, key: str, name: str, argument: Any, result: Any, called_at: int, *, known: bool) -> None:
-        """Add one operation to the history that the linearizability checker reads."""
-        returned_at = self.world.moment() if known else None
-        self.world.history.append(Operation(str(self.incarnation), key, name, argument, result, called_at, returned_at))
+    def call(self, key: str, name: str, argument: Any = None) -> "Call":
+        """Begin one operation of the history that the linearizability checker reads."""
+        return Call(self.world, str(self.incarnation), key, name, argument)
+
+
+class Call:
+    """One operation of the history. Until it returns its outcome is unknown, also if its caller dies."""
+
+    def __init__(self, world: World, client: str, key: str, name: str, argument: Any) -> None:
+        self._world = world
+        self._begun = Operation(client, key, name, argument, None, world.moment(), None)
+        world.history.append(self._begun)
+
+    def returns(self, result: Any) -> None:
+        place = self._world.history.index(self._begun)
+        self._world.history[place] = replace(self._begun, result=result, returned_at=self._world.moment())
+
+    def never_happened(self) -> None:
+        self._world.history.remove(self._begun)
 
 
 class SimClock:

@@ -193,7 +193,7 @@ def test_one_impossible_result_is_always_rejected(data, kind):
     assert history[place] not in verdict.longest
 
 
-@settings(promise, max_examples=600)
+@settings(promise, max_examples=1_500)
 @given(st.data(), st.sampled_from([REGISTER, COUNTER]), st.booleans())
 def test_brute_force_agrees_on_short_histories(data, kind, unhurried):
     invented = invented_histories(kind, max_operations=6)

@@ -98,6 +98,12 @@ REGISTER_GOOD = {
         cas("d", 2, 3, "ok", 2, 9),
         read("a", 2, 10, 11),
     ],
+    "of two like writes the long one may still go last": [
+        write("a", 1, 0, 2),
+        write("b", 1, 0, 9),
+        write("c", 2, 3, 4),
+        read("d", 1, 5, 6),
+    ],
     "only unknown outcomes": [write("a", 1, 0, LOST), cas("b", 7, 8, "ok", 0, LOST), read("c", 5, 0, LOST)],
     "the noted result of an unknown read means nothing": [
         write("a", 1, 0, 1),
@@ -168,6 +174,11 @@ REGISTER_BAD = {
     "a value nobody wrote": [write("a", 1, 0, 9), read("b", 7, 1, 2)],
     "a value read before its write was called": [read("b", 1, 0, 1), write("a", 1, 2, 3)],
     "an unknown write read before its call": [read("b", 1, 0, 1), write("a", 1, 2, LOST)],
+    "an unknown write read before its call, beside a longer write": [
+        read("b", 1, 0, 1),
+        write("c", 2, 0, 9),
+        write("a", 1, 3, LOST),
+    ],
     "a lost update: the second swap from a value already replaced": [
         write("a", 1, 0, 1),
         cas("a", 1, 2, "ok", 2, 3),

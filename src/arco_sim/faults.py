@@ -39,4 +39,3 @@ class FaultProfile:
 
 
 ROUGH = FaultProfile.of(fault_share=0.12, crash_share=0.01)
-CALM = FaultProfile.of(fault_share=0.0, crash_share=0.0)

@@ -61,6 +61,9 @@ def run_seed(
 
 
 async def _play(world: World, scenario: Scenario, *, small: bool) -> None:
+    world.calm()
+    await scenario.prepare(world, Env(world, Incarnation("founder", 1)))
+    world.unleash()
     scenario.start(world, small=small)
     await world.until_finished()
     world.calm()

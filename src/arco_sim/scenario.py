@@ -29,6 +29,10 @@ class Scenario(Protocol):
         """The faults that its steps can meet."""
         ...
 
+    async def prepare(self, world: World, env: Env) -> None:
+        """Before the first fault: what the actors find when they start."""
+        ...
+
     def start(self, world: World, *, small: bool) -> None:
         """Spawn the actors."""
         ...

@@ -33,7 +33,7 @@ from arco.storage.port import (
     Version,
 )
 from arco_sim.choices import Choices, Weights
-from arco_sim.faults import CALM, FAULT_NAMES, Fault, FaultProfile
+from arco_sim.faults import FAULT_NAMES, Fault, FaultProfile
 from arco_sim.invariants import PROGRESS, UNEXPECTED
 from arco_sim.linearizability import Operation
 from arco_sim.loop import OWNER, SimLoop
@@ -136,6 +136,7 @@ class World:
         self.labels: list[str] = []
         self._profile = profile
         self._plan = plan
+        self._calm = False
         self._objects: dict[str, tuple[bytes, Version, int]] = {}
         self._pending: list[_Pending] = []
         self._actors: list[_Actor] = []
@@ -190,9 +191,14 @@ class World:
         return all(actor.finished for actor in self._actors)
 
     def calm(self) -> None:
-        """No more faults: what is broken now must heal by itself or not at all."""
-        self._profile = CALM
-        self._plan = {}
+        """No faults: before the actors start, and at the end, when what is broken must heal by itself or not at all."""
+        self._calm = True
+
+    def unleash(self) -> None:
+        """From now on steps are counted, and meet their faults."""
+        self._calm = False
+        self.operations = 0
+        self.labels.clear()
 
     # The driver
 
@@ -248,6 +254,8 @@ class World:
         number = self.operations
         self.operations += 1
         self.labels.append(f"{owner.actor} {what} {key}")
+        if self._calm:
+            return Fault.OK
         if self._plan is not None:
             return self._plan.get(number, Fault.OK)
         return Fault(self.choices.weighted(self._profile.weights))
@@ -332,7 +340,7 @@ class World:
 
     def maybe_jump(self, incarnation: Incarnation) -> None:
         """A clock that is now and then set forward or back."""
-        if self._plan is None and self._profile is not CALM:
+        if self._plan is None and not self._calm:
             incarnation.clock_offset_s += (0.0, self._profile.jump_s, -self._profile.jump_s)[self.choices.weighted(_JUMP)]
 
     def fingerprint(self) -> str:

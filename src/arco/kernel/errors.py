@@ -5,7 +5,11 @@
     │   ├── InvalidInput          malformed value, hostile name, bad URL
     │   ├── TooLarge              a named limit was passed
     │   ├── NotFound              the thing named does not exist
+    │   │   ├── NoSuchNamespace
+    │   │   ├── NoSuchTable
+    │   │   └── NoSuchView
     │   ├── AlreadyExists         the name is taken
+    │   ├── NamespaceNotEmpty     it still holds tables, views or namespaces
     │   ├── KeyReused             an idempotency key came back with another request
     │   └── AccessDenied          credentials missing or not sufficient
     ├── Refresh           the world moved; read again, then decide again
@@ -84,10 +88,28 @@ class NotFound(FixRequest):
     default_hint = "check the name"
 
 
+class NoSuchNamespace(NotFound):
+    code = "no_such_namespace"
+
+
+class NoSuchTable(NotFound):
+    code = "no_such_table"
+
+
+class NoSuchView(NotFound):
+    code = "no_such_view"
+
+
 class AlreadyExists(FixRequest):
     code = "already_exists"
     status = 409
     default_hint = "choose another name"
+
+
+class NamespaceNotEmpty(FixRequest):
+    code = "namespace_not_empty"
+    status = 409
+    default_hint = "drop what it holds first"
 
 
 class KeyReused(FixRequest):

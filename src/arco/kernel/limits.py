@@ -59,3 +59,31 @@ STORE_READ_RETRY_TOTAL_S = 20
 
 # Links handed to browsers and clients.
 SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600
+
+# Tier 1: operations in one grouped commit, commits kept inline in the manifest, and the caps of its L0 deltas.
+COMMIT_GROUP_OPERATIONS_MAX = 64
+MANIFEST_TAIL_COMMITS_MAX = 128
+MANIFEST_TAIL_BYTES_MAX = 256 * 1024
+STATE_DELTAS_MAX = 50
+STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
+
+# Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
+REMEMBERED_KEYS_MAX = 100_000
+
+# Idempotency: how long a key is remembered, when a silent attempt may be taken over, and how long a duplicate waits.
+IDEMPOTENCY_LIFETIME_S = 3600
+IDEMPOTENCY_TAKEOVER_S = 600
+DUPLICATE_WAIT_S = 5.0
+DUPLICATE_POLL_S = 0.25
+
+# How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
+IDEMPOTENCY_KEY_LEAD_S = 600
+
+# An answer that a marker holds itself; a larger one is made again from the metadata file.
+MARKER_ANSWER_BYTES_MAX = 64 * 1024
+
+# Metadata files kept in memory: bounds a server with many tables.
+METADATA_CACHE_FILES_MAX = 2048
+
+# Tables whose pointer and metadata a server remembers.
+POINTER_CACHE_TABLES_MAX = 4096

@@ -40,6 +40,9 @@ class CasCounter:
     def change(self, current: Held[int] | None) -> int:
         return 1 if current is None else current.value + 1
 
+    async def prepare(self, world: World, env: Env) -> None:
+        """Nothing is there at first."""
+
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=0, in_doubt=0)
         writers, each = (2, 2) if small else (4, 5)

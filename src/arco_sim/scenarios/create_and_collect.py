@@ -75,6 +75,9 @@ class CreateAndCollect:
     profile = FaultProfile.of(fault_share=0.14, crash_share=0.01, stall_s=120.0)
     faults = tuple(Fault)
 
+    async def prepare(self, world: World, env: Env) -> None:
+        """Nothing is there at first."""
+
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=set(), in_doubt=set())
         writers, each, rounds = (1, 2, 2) if small else (3, 4, 6)

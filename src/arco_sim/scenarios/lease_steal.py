@@ -35,6 +35,9 @@ class LeaseSteal:
     profile = FaultProfile.of(fault_share=0.10, crash_share=0.02, stall_s=10 * TTL_S)
     faults = tuple(Fault)
 
+    async def prepare(self, world: World, env: Env) -> None:
+        """Nothing is there at first."""
+
     def start(self, world: World, *, small: bool) -> None:
         world.notes.update(acknowledged=set(), refused=set(), epochs={})
         holders, rounds = (2, 1) if small else (3, 3)

@@ -29,6 +29,9 @@ class LocalDisk:
     profile = FaultProfile(_CUT, stall_s=0.0, jump_s=0.0)
     faults = (Fault.OK, Fault.ERROR_BEFORE, Fault.ERROR_AFTER, Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 
+    async def prepare(self, world: World, env: Env) -> None:
+        """Nothing is there at first."""
+
     def start(self, world: World, *, small: bool) -> None:
         machine = Incarnation("machine", 1)
         disk = SimDisk(lambda what, path: world.decide(machine, what, path), world.choices.below)

@@ -8,6 +8,7 @@ import typer
 
 from arco.kernel.errors import ArcoError
 from arco.surface.cli import doctor as doctor_command
+from arco.surface.cli import serve as serve_command
 
 app = typer.Typer(
     name="arco",
@@ -51,6 +52,22 @@ def doctor(root: Root = None, option: Options = None) -> None:
     """
     if not asyncio.run(doctor_command.examine(root, option or [])):
         raise typer.Exit(1)
+
+
+@app.command()
+def serve(
+    root: Root = None,
+    option: Options = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8181,
+) -> None:
+    """Serve the Iceberg REST catalog of a root under /iceberg, until interrupted.
+
+    Example:
+
+      arco serve --root ./lake --port 8181
+    """
+    serve_command.serve(root, option or [], host, port)
 
 
 @app.command()

@@ -1,0 +1,1 @@
+"""Tier 1 and the Iceberg commit: names, pointers, commits, idempotency, receipts."""

@@ -1,0 +1,202 @@
+"""Committing to tier 1: many operations, one commit, one swing.
+
+Operations that arrive while a commit is under way wait and go out together in the next one. Each is tried on the state in
+turn; one that does not apply is refused alone. On a lost swing everything is tried again on the new state, except what
+turns out to be in the chain already under its key: somebody else finished it, or our own reply was lost.
+
+A refusal is never computed from memory alone: the manifest is checked again before anybody is told no.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from arco.catalog.checkpoint import checkpoint
+from arco.catalog.manifest import Commit, Manifest
+from arco.catalog.names import Draft
+from arco.catalog.operations import Operation
+from arco.catalog.tier1 import Seen, Tier1
+from arco.kernel.clock import Clock
+from arco.kernel.crash_points import reach
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown
+from arco.kernel.ids import CommitId, UlidSource
+from arco.kernel.limits import (
+    COMMIT_GROUP_OPERATIONS_MAX,
+    MANIFEST_TAIL_BYTES_MAX,
+    MANIFEST_TAIL_COMMITS_MAX,
+    SWAP_ATTEMPTS_MAX,
+)
+from arco.storage.cas import Held, Overtaken, Swung
+from arco.storage.keys import CatalogCommitKey
+from arco.storage.port import Absent, Landed, Lost, Unknown
+from arco.storage.readback import pause_s, put_settled
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who asks, for the record."""
+
+    principal: str = "anonymous"
+    client_id: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    operation: Operation
+    since: int
+    author: Author
+    settled: asyncio.Future[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What came of trying a group on one state."""
+
+    held: Held[Manifest] | None
+    seen: Seen
+    applied: list[_Waiting]
+    refused: list[tuple[_Waiting, ArcoError]]
+
+
+class Committer:
+    """The one place of a process that swings the catalog's manifest."""
+
+    def __init__(self, tier1: Tier1, clock: Clock, entropy: Entropy) -> None:
+        self._tier1 = tier1
+        self._clock = clock
+        self._entropy = entropy
+        self._ulids = UlidSource(clock, entropy)
+        self._queue: list[_Waiting] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def submit(self, operation: Operation, *, since: int, author: Author | None = None) -> int:
+        """Commit one operation; the number of the commit it is in.
+
+        `since` is the number of the commit that the operation's marker was claimed at: what is in the chain after it under
+        the same key is this operation, done already. Raises why the operation does not apply, or OutcomeUnknown.
+        """
+        settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Waiting(operation, since, author or Author(), settled))
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self._run())
+        return await settled
+
+    async def _run(self) -> None:
+        while self._queue:
+            group, self._queue = self._queue[:COMMIT_GROUP_OPERATIONS_MAX], self._queue[COMMIT_GROUP_OPERATIONS_MAX:]
+            try:
+                await self._commit(group)
+            except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+                for waiting in group:
+                    _refuse(waiting, error)
+
+    async def _commit(self, group: list[_Waiting]) -> None:
+        """Commit what applies, refuse what does not, until nobody of the group waits."""
+        for attempt in range(SWAP_ATTEMPTS_MAX):
+            if attempt:
+                await self._clock.sleep(pause_s(min(attempt, 6), self._entropy))
+                await self._tier1.current()
+            await self._make_room()
+            trial = await self._try(group)
+            if trial.refused and attempt == 0 and not await self._tier1.is_unchanged(trial.seen):
+                continue
+            for waiting, error in trial.refused:
+                _refuse(waiting, error)
+            group = trial.applied
+            if not group or await self._swing(trial.held, group):
+                return
+        for waiting in group:
+            _refuse(waiting, Conflict("the catalog was changed by others all the time", hint="try again"))
+
+    async def _try(self, group: list[_Waiting]) -> _Trial:
+        """Try each in turn on the state that is known. What is in the chain already is settled and left out."""
+        while True:
+            held = self._tier1.held
+            done = [await self._tier1.landed_at(one.operation.key_hash, one.since) for one in group]
+            if self._tier1.held is held:
+                break
+        # From here to the end nothing is awaited: what was tried is tried on exactly the state of `held`.
+        trial = _Trial(held, self._tier1.seen, [], [])
+        draft = Draft(self._tier1.names, self._tier1.manifest.boundary_ms)
+        at_ms = self._now_ms()
+        for waiting, landed_at in zip(group, done, strict=True):
+            if landed_at is not None:
+                _settle(waiting, landed_at)
+                continue
+            try:
+                draft.apply(waiting.operation, at_ms)
+            except ArcoError as error:
+                trial.refused.append((waiting, error))
+            else:
+                trial.applied.append(waiting)
+        return trial
+
+    async def _swing(self, held: Held[Manifest] | None, group: list[_Waiting]) -> bool:
+        """Write the commit and make it count. False if others were faster."""
+        manifest = Manifest() if held is None else held.value
+        commit = self._next_commit(manifest, group)
+        await self._write(commit)
+        reach("catalog.commit_written")
+        after = manifest.following(commit)
+        head = self._tier1.head
+        outcome = await (head.create(after) if held is None else head.swap(held, after))
+        reach("catalog.manifest_swung")
+        match outcome:
+            case Swung(after_swing) | Overtaken(after_swing):
+                await self._tier1.advance(after_swing)
+                for waiting in group:
+                    _settle(waiting, commit.sequence)
+                return True
+            case Lost():
+                return False
+            case Unknown(reason):
+                raise OutcomeUnknown(f"the catalog's manifest did not say whether it was swung: {reason}")
+
+    def _next_commit(self, manifest: Manifest, group: list[_Waiting]) -> Commit:
+        authors = {waiting.author for waiting in group}
+        author = authors.pop() if len(authors) == 1 else Author("several")
+        return Commit(
+            id=self._ulids.next(),
+            sequence=manifest.sequence + 1,
+            previous_id=manifest.last_commit_id,
+            previous_hash=manifest.last_commit_hash,
+            at_ms=self._now_ms(),
+            author=author.principal,
+            client_id=author.client_id,
+            operations=tuple(waiting.operation for waiting in group),
+        )
+
+    async def _write(self, commit: Commit) -> None:
+        key = str(CatalogCommitKey(self._tier1.scope, CommitId(commit.id)))
+        outcome = await put_settled(
+            self._tier1.store, key, commit.encode(), Absent(), clock=self._clock, entropy=self._entropy
+        )
+        if not isinstance(outcome, Landed):
+            # Its name is new, so nobody else has it: the store stayed silent, and nothing refers to it.
+            raise OutcomeUnknown(f"{key} could not be written: {outcome.reason}")
+
+    async def _make_room(self) -> None:
+        """Checkpoint first if the tail is long: the manifest stays small even where no checkpointer runs."""
+        manifest = self._tier1.manifest
+        if (
+            len(manifest.tail) >= MANIFEST_TAIL_COMMITS_MAX
+            or len(msgspec.json.encode(manifest.tail)) > MANIFEST_TAIL_BYTES_MAX
+        ):
+            await checkpoint(self._tier1, self._clock, self._entropy)
+
+    def _now_ms(self) -> int:
+        """Commit times never go back along the chain, whatever the clocks of its writers say."""
+        tail = self._tier1.manifest.tail
+        return max(self._clock.now_ms(), tail[-1].at_ms if tail else 0)
+
+
+def _settle(waiting: _Waiting, sequence: int) -> None:
+    if not waiting.settled.done():
+        waiting.settled.set_result(sequence)
+
+
+def _refuse(waiting: _Waiting, error: Exception) -> None:
+    if not waiting.settled.done():
+        waiting.settled.set_exception(error)

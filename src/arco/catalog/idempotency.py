@@ -1,0 +1,173 @@
+"""Markers: one durable record per idempotency key, so that a request that is sent twice is done once.
+
+A marker binds a key to one operation and one request. It is claimed before the operation has an effect, renewed before every
+further swing, and finished with the answer: a success, or a refusal that every retry will hear again. An answer of which
+nobody knows whether it is true (5xx) is never kept. A marker that its owner left unfinished is taken over after a time, by
+compare-and-swap; its base never decreases, so that a stalled owner and its successor cannot both commit.
+
+The same record serves all mutations of a workspace: a table in its name would hide that a key was used elsewhere.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from arco.catalog.answers import Answer, Refusal
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
+from arco.kernel.ids import KeyHash, TimedIdempotencyKey, UlidSource
+from arco.kernel.limits import (
+    DUPLICATE_POLL_S,
+    DUPLICATE_WAIT_S,
+    IDEMPOTENCY_KEY_LEAD_S,
+    IDEMPOTENCY_LIFETIME_S,
+    IDEMPOTENCY_TAKEOVER_S,
+)
+from arco.kernel.scope import Scope
+from arco.storage.cas import CasObject, Held, Overtaken, Swung
+from arco.storage.keys import MarkerKey
+from arco.storage.port import Lost, ObjectStore, Unknown
+
+_FORMAT_VERSION = 1
+
+
+class State(StrEnum):
+    IN_PROGRESS = "in_progress"
+    COMMITTED = "committed"
+    FAILED = "failed"
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """What is known of one key. The last six fields belong to commits of a table."""
+
+    state: State
+    key: str
+    operation: str
+    request_hash: str
+    started_ms: int
+    attempt: int
+    since: int
+    answer: Answer | None = None
+    refusal: Refusal | None = None
+    table_uuid: str | None = None
+    binding: int | None = None
+    event_id: str | None = None
+    base_commit_number: int | None = None
+    base_metadata_location: str | None = None
+    metadata_location: str | None = None
+
+
+class _MarkerCodec:
+    format = "arco.idempotency_marker"
+
+    def encode(self, value: Marker) -> tuple[int, dict[str, Any]]:
+        fields: dict[str, Any] = msgspec.to_builtins(value)
+        return _FORMAT_VERSION, fields
+
+    def decode(self, format_version: int, fields: dict[str, Any]) -> Marker:
+        if format_version != _FORMAT_VERSION:
+            raise UnknownFormat(f"a marker of format version {format_version}")
+        try:
+            return msgspec.convert(fields, Marker)
+        except msgspec.ValidationError as error:
+            raise CorruptObject(f"a marker with wrong fields: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A key with what it is used for. `durable` is False for a key the server made itself: it needs no marker."""
+
+    key: str
+    operation: str
+    request_hash: str
+    durable: bool = True
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.key.encode()).hexdigest()
+
+
+class Markers:
+    """The markers of one workspace."""
+
+    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+        self._store = store
+        self._scope = scope
+        self._clock = clock
+        self._entropy = entropy
+        self._ulids = UlidSource(clock, entropy)
+
+    def request_key(self, key: str | None, operation: str, request_hash: str) -> RequestKey:
+        """The key of a request. One past its lifetime is refused before anything is written."""
+        if key is None:
+            return RequestKey(self._ulids.next(), operation, request_hash, durable=False)
+        age_s = (self._clock.now_ms() - TimedIdempotencyKey(key).time_ms) / 1000
+        if age_s > IDEMPOTENCY_LIFETIME_S:
+            raise InvalidInput("this Idempotency-Key is older than its lifetime", hint="make a new one for a new request")
+        if age_s < -IDEMPOTENCY_KEY_LEAD_S:
+            raise InvalidInput("this Idempotency-Key lies in the future", hint="set the clock of the machine that made it")
+        return RequestKey(key, operation, request_hash)
+
+    def fresh(self, key: RequestKey, since: int) -> Marker:
+        """A marker for a first attempt."""
+        return Marker(State.IN_PROGRESS, key.key, key.operation, key.request_hash, self._clock.now_ms(), 1, since)
+
+    def object(self, key: RequestKey) -> CasObject[Marker]:
+        name = str(MarkerKey(self._scope, KeyHash(key.hash)))
+        return CasObject(self._store, name, _MarkerCodec(), self._clock, self._entropy)
+
+    async def claim(self, key: RequestKey, marker: Marker) -> Held[Marker] | None:
+        """Write the first marker of a key; None if there is one already."""
+        return _held(await self.object(key).create(marker), "claim")
+
+    async def renew(self, key: RequestKey, held: Held[Marker], marker: Marker) -> Held[Marker]:
+        """Replace our own marker. Raises if somebody took it over: this attempt is over then."""
+        renewed = _held(await self.object(key).swap(held, marker), "renew")
+        if renewed is None:
+            raise OutcomeUnknown("another attempt of this request took over")
+        return renewed
+
+    async def existing(self, key: RequestKey) -> Held[Marker]:
+        """The marker of a key that is in use, for this request and no other."""
+        held = await self.object(key).read()
+        if held is None:
+            raise OutcomeUnknown("the record of this Idempotency-Key is gone")
+        if (held.value.operation, held.value.request_hash) != (key.operation, key.request_hash):
+            raise KeyReused("Idempotency-Key reused with different request payload")
+        return held
+
+    async def wait(self, key: RequestKey) -> Held[Marker]:
+        """The marker of a duplicate: until it is finished, or stale enough to be taken over, or patience ends."""
+        waited_s = 0.0
+        while True:
+            held = await self.existing(key)
+            if held.value.state is not State.IN_PROGRESS or self.is_stale(held.value):
+                return held
+            if waited_s >= DUPLICATE_WAIT_S:
+                raise OutcomeUnknown("this request is still being worked on by another attempt")
+            await self._clock.sleep(DUPLICATE_POLL_S)
+            waited_s += DUPLICATE_POLL_S
+
+    def is_stale(self, marker: Marker) -> bool:
+        return self._clock.now_ms() - marker.started_ms > IDEMPOTENCY_TAKEOVER_S * 1000
+
+    def taken_over(self, marker: Marker) -> Marker:
+        return msgspec.structs.replace(marker, started_ms=self._clock.now_ms(), attempt=marker.attempt + 1)
+
+
+def _held(outcome: object, what: str) -> Held[Marker] | None:
+    match outcome:
+        case Swung(held) | Overtaken(held):
+            if isinstance(outcome, Overtaken):
+                raise OutcomeUnknown("another attempt of this request took over")
+            return held
+        case Lost():
+            return None
+        case Unknown(reason):
+            raise OutcomeUnknown(f"the store did not say whether the {what} was written: {reason}")
+        case _:
+            raise TypeError(outcome)

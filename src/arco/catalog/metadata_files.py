@@ -1,0 +1,76 @@
+"""Metadata files: written once under a name that says which commit of which request they are, read back as bytes.
+
+The name is the commit's number and a hash over the key and the request. So two attempts of one request on one base share a
+name, and whoever finds the file there adopts its bytes: a stalled attempt and its successor converge on one commit. Two
+different requests can never share one.
+"""
+
+from collections import OrderedDict
+
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.locations import Locations
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import clip
+from arco.kernel.limits import METADATA_CACHE_FILES_MAX
+from arco.storage.port import Absent, Landed, Lost, ObjectStore
+from arco.storage.readback import put_settled
+
+
+class MetadataFiles:
+    """The metadata files under one root. Files never change, so what was read once is remembered."""
+
+    def __init__(self, store: ObjectStore, locations: Locations, clock: Clock, entropy: Entropy) -> None:
+        self._store = store
+        self._locations = locations
+        self._clock = clock
+        self._entropy = entropy
+        self._cache: OrderedDict[str, bytes] = OrderedDict()
+
+    def name(self, key: RequestKey, commit_number: int) -> str:
+        """The file name of one commit of one request."""
+        return f"{commit_number:05}-{fingerprint('metadata file', key.key, key.request_hash)[:32]}.metadata.json"
+
+    async def write(self, location: str, data: bytes) -> bytes:
+        """Write a file, or adopt the one that is there: the bytes that count from now on."""
+        outcome = await put_settled(
+            self._store, self._key(location), data, Absent(), clock=self._clock, entropy=self._entropy
+        )
+        match outcome:
+            case Landed():
+                self._remember(location, data)
+                return data
+            case Lost():
+                return await self.read(location)
+            case unknown:
+                raise OutcomeUnknown(f"{location} could not be written: {unknown.reason}")
+
+    async def read(self, location: str) -> bytes:
+        """A file's bytes. NotFound only if it definitely is not there."""
+        found = await self.find(location)
+        if found is None:
+            raise NotFound(f"there is no metadata file {clip(location, 300)}")
+        return found
+
+    async def find(self, location: str) -> bytes | None:
+        if location in self._cache:
+            self._cache.move_to_end(location)
+            return self._cache[location]
+        found = await self._store.get(self._key(location))
+        if found is None:
+            return None
+        self._remember(location, found.data)
+        return found.data
+
+    def _key(self, location: str) -> str:
+        key = self._locations.key(location)
+        if key is None:
+            raise InvalidInput(f"location {clip(location, 300)!r} is outside the root", hint="use a location inside it")
+        return key
+
+    def _remember(self, location: str, data: bytes) -> None:
+        self._cache[location] = data
+        if len(self._cache) > METADATA_CACHE_FILES_MAX:
+            self._cache.popitem(last=False)

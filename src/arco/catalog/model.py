@@ -1,0 +1,101 @@
+"""What tier 1 holds: namespaces, tables and views by name, and what was dropped and can still be restored.
+
+Tier 1 owns identity, existence, format, location and the governance fields. For Iceberg tables the metadata file is the
+authority for the schema; nothing here repeats it. Documents are frozen structs that encode to JSON as they are.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+Levels = tuple[str, ...]
+"""The levels of a namespace, outermost first."""
+
+
+class Format(StrEnum):
+    ICEBERG = "ICEBERG"
+    DELTA = "DELTA"
+    PARQUET = "PARQUET"
+    CSV = "CSV"
+    JSON = "JSON"
+    ARCO_NATIVE = "ARCO_NATIVE"
+
+
+class Kind(StrEnum):
+    """Tables and views share one space of names."""
+
+    TABLE = "table"
+    VIEW = "view"
+
+
+class Sensitivity(StrEnum):
+    PUBLIC = "PUBLIC"
+    INTERNAL = "INTERNAL"
+    CONFIDENTIAL = "CONFIDENTIAL"
+    RESTRICTED = "RESTRICTED"
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    id: str
+    levels: Levels
+    properties: dict[str, str]
+    created_ms: int
+    updated_ms: int
+
+
+class FormerName(msgspec.Struct, frozen=True):
+    """A name that something had, until when."""
+
+    namespace: Levels
+    name: str
+    until_ms: int
+
+
+class Governance(msgspec.Struct, frozen=True):
+    """What people say about a table; no protocol reads it."""
+
+    owner: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    sensitivity: Sensitivity | None = None
+    pii_columns: dict[str, str] = {}
+    row_count: int | None = None
+    size_bytes: int | None = None
+    last_modified_ms: int | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A table or view under its name. `binding` grows when the name changes hands: rename and undrop."""
+
+    uuid: str
+    asset_id: str
+    kind: Kind
+    format: Format
+    namespace: Levels
+    name: str
+    location: str
+    binding: int
+    created_ms: int
+    updated_ms: int
+    properties: dict[str, str] = {}
+    governance: Governance = Governance()
+    former_names: tuple[FormerName, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        return dotted(self.namespace, self.name)
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """A dropped entry that can be restored until it is purged."""
+
+    entry: Entry
+    drop_id: str
+    purge: bool
+    principal: str
+    dropped_ms: int
+
+
+def dotted(levels: Levels, name: str | None = None) -> str:
+    """How messages write a name: levels joined by dots, as Iceberg's own do."""
+    return ".".join(levels if name is None else (*levels, name))

@@ -1,0 +1,326 @@
+"""The state of tier 1, and the one function that changes it.
+
+`Names` is the committed state, shared by all readers of a process. A `Draft` lies over it: operations are tried there one by
+one, in order, and either all become visible by `merge` after the commit landed, or the draft is thrown away. Work is
+proportional to the operations, not to the number of names. No I/O, no clock: the time of a commit comes with it.
+"""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from arco.catalog.model import Dropped, Entry, FormerName, Governance, Kind, Levels, Namespace, dotted
+from arco.catalog.operations import (
+    ChangeNamespace,
+    Create,
+    CreateNamespace,
+    Describe,
+    Drop,
+    DropNamespace,
+    Operation,
+    Purge,
+    Rename,
+    Undrop,
+)
+from arco.kernel.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidInput,
+    NamespaceNotEmpty,
+    NoSuchNamespace,
+    NoSuchTable,
+    NoSuchView,
+    NotFound,
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Place = tuple[Levels, str]
+
+
+class Names:
+    """Everything that has a name, as of one commit."""
+
+    def __init__(self) -> None:
+        self.namespaces: dict[Levels, Namespace] = {}
+        self.entries: dict[Place, Entry] = {}
+        self.places: dict[str, Place] = {}
+        self.dropped: dict[str, Dropped] = {}
+        self._members: dict[Levels, dict[str, Entry]] = {}
+        self._children: dict[Levels, set[Levels]] = {}
+
+    def namespace(self, levels: Levels) -> Namespace:
+        found = self.namespaces.get(levels)
+        if found is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {dotted(levels)}")
+        return found
+
+    def find(self, levels: Levels, name: str, kind: Kind) -> Entry | None:
+        found = self.entries.get((levels, name))
+        return found if found is not None and found.kind is kind else None
+
+    def by_uuid(self, uuid: str) -> Entry | None:
+        place = self.places.get(uuid)
+        return None if place is None else self.entries[place]
+
+    def members(self, levels: Levels, kind: Kind) -> list[Entry]:
+        """The tables or views of a namespace, by name."""
+        self.namespace(levels)
+        found = [entry for entry in self._members.get(levels, {}).values() if entry.kind is kind]
+        return sorted(found, key=lambda entry: entry.name)
+
+    def children(self, parent: Levels) -> list[Levels]:
+        """The namespaces directly inside one, or the outermost."""
+        if parent:
+            self.namespace(parent)
+        return sorted(self._children.get(parent, ()))
+
+    def population(self, levels: Levels) -> int:
+        return len(self._members.get(levels, ())) + len(self._children.get(levels, ()))
+
+    # Only `Draft.merge` and loading a checkpoint write; each keeps the indexes in step.
+
+    def put_namespace(self, levels: Levels, namespace: Namespace | None) -> None:
+        if namespace is None:
+            self.namespaces.pop(levels, None)
+            self._children.get(levels[:-1], set()).discard(levels)
+        else:
+            self.namespaces[levels] = namespace
+            self._children.setdefault(levels[:-1], set()).add(levels)
+
+    def put_entry(self, place: Place, entry: Entry | None) -> None:
+        previous = self.entries.pop(place, None)
+        if previous is not None:
+            del self._members[place[0]][place[1]]
+            if self.places.get(previous.uuid) == place:
+                del self.places[previous.uuid]
+        if entry is not None:
+            self.entries[place] = entry
+            self._members.setdefault(place[0], {})[place[1]] = entry
+            self.places[entry.uuid] = place
+
+    def put_dropped(self, uuid: str, dropped: Dropped | None) -> None:
+        if dropped is None:
+            self.dropped.pop(uuid, None)
+        else:
+            self.dropped[uuid] = dropped
+
+
+class _Layer(Generic[K, V]):
+    """Changes over a dictionary that stays as it is."""
+
+    def __init__(self, below: dict[K, V]) -> None:
+        self._below = below
+        self.changed: dict[K, V | None] = {}
+
+    def get(self, key: K) -> V | None:
+        return self.changed[key] if key in self.changed else self._below.get(key)
+
+    def set(self, key: K, value: V | None) -> None:
+        self.changed[key] = value
+
+
+class Draft:
+    """Operations tried over a committed state. `boundary_ms`: creations minted before it are refused."""
+
+    def __init__(self, names: Names, boundary_ms: int = 0) -> None:
+        self._names = names
+        self._boundary_ms = boundary_ms
+        self._namespaces = _Layer(names.namespaces)
+        self._entries = _Layer(names.entries)
+        self._places = _Layer(names.places)
+        self._dropped = _Layer(names.dropped)
+        self._growth: dict[Levels, int] = {}
+
+    def apply(self, operation: Operation, at_ms: int) -> None:
+        """Try one operation. An error leaves the draft as it was."""
+        match operation:
+            case CreateNamespace():
+                self._create_namespace(operation, at_ms)
+            case DropNamespace():
+                self._drop_namespace(operation)
+            case ChangeNamespace():
+                self._change_namespace(operation, at_ms)
+            case Create():
+                self._create(operation)
+            case Drop():
+                self._drop(operation, at_ms)
+            case Undrop():
+                self._undrop(operation, at_ms)
+            case Rename():
+                self._rename(operation, at_ms)
+            case Describe():
+                self._describe(operation, at_ms)
+            case Purge():
+                self._purge(operation)
+
+    def merge(self) -> None:
+        """Make everything that was tried the committed state."""
+        for levels, namespace in self._namespaces.changed.items():
+            self._names.put_namespace(levels, namespace)
+        removed_first = sorted(self._entries.changed.items(), key=lambda change: change[1] is not None)
+        for place, entry in removed_first:
+            self._names.put_entry(place, entry)
+        for uuid, dropped in self._dropped.changed.items():
+            self._names.put_dropped(uuid, dropped)
+
+    def changes(self) -> Iterator[tuple[str, str, msgspec.Struct | None]]:
+        """What was changed, as (kind, key, document or None), for a checkpoint."""
+        for levels, namespace in self._namespaces.changed.items():
+            yield "namespace", encode_levels(levels), namespace
+        for (levels, name), entry in self._entries.changed.items():
+            yield "entry", encode_levels((*levels, name)), entry
+        for uuid, dropped in self._dropped.changed.items():
+            yield "dropped", uuid, dropped
+
+    # Namespaces
+
+    def _create_namespace(self, operation: CreateNamespace, at_ms: int) -> None:
+        levels = operation.levels
+        if self._namespaces.get(levels) is not None:
+            raise AlreadyExists(f"Namespace already exists: {dotted(levels)}")
+        if levels[:-1]:
+            self._need_namespace(levels[:-1])
+        self._namespaces.set(levels, Namespace(operation.id, levels, operation.properties, at_ms, at_ms))
+        self._grow(levels[:-1], 1)
+
+    def _drop_namespace(self, operation: DropNamespace) -> None:
+        levels = operation.levels
+        self._need_namespace(levels)
+        if self._names.population(levels) + self._growth.get(levels, 0):
+            raise NamespaceNotEmpty(f"Namespace {dotted(levels)} is not empty.")
+        self._namespaces.set(levels, None)
+        self._grow(levels[:-1], -1)
+
+    def _change_namespace(self, operation: ChangeNamespace, at_ms: int) -> None:
+        namespace = self._need_namespace(operation.levels)
+        kept = {key: value for key, value in namespace.properties.items() if key not in operation.removals}
+        changed = msgspec.structs.replace(namespace, properties=kept | operation.updates, updated_ms=at_ms)
+        self._namespaces.set(operation.levels, changed)
+
+    # Tables and views
+
+    def _create(self, operation: Create) -> None:
+        entry = operation.entry
+        if operation.minted_ms < self._boundary_ms:
+            raise Conflict("this creation was begun before the last clean-up", hint="create it again")
+        self._need_namespace(entry.namespace)
+        self._need_free(entry.namespace, entry.name, entry.kind)
+        if self._places.get(entry.uuid) is not None:
+            raise AlreadyExists(f"Table already exists with the same identity: {entry.full_name}")
+        self._place(entry)
+
+    def _drop(self, operation: Drop, at_ms: int) -> None:
+        entry = self._need_binding(operation.uuid, operation.binding)
+        self._displace(entry)
+        dropped = Dropped(entry, operation.drop_id, operation.purge, operation.principal, at_ms)
+        self._dropped.set(entry.uuid, dropped)
+
+    def _undrop(self, operation: Undrop, at_ms: int) -> None:
+        dropped = self._need_dropped(operation.uuid, operation.drop_id)
+        entry = dropped.entry
+        self._need_namespace(operation.namespace)
+        self._need_free(operation.namespace, operation.name, entry.kind)
+        self._dropped.set(entry.uuid, None)
+        self._place(_moved(entry, operation.namespace, operation.name, at_ms))
+
+    def _rename(self, operation: Rename, at_ms: int) -> None:
+        entry = self._need_binding(operation.uuid, operation.binding)
+        self._need_namespace(operation.namespace)
+        taken = self._entries.get((operation.namespace, operation.name))
+        if taken is not None:
+            to, what = dotted(operation.namespace, operation.name), taken.kind.capitalize()
+            raise AlreadyExists(f"Cannot rename {entry.full_name} to {to}. {what} already exists")
+        self._displace(entry)
+        self._place(_moved(entry, operation.namespace, operation.name, at_ms))
+
+    def _describe(self, operation: Describe, at_ms: int) -> None:
+        place = self._places.get(operation.uuid)
+        entry = None if place is None else self._entries.get(place)
+        if entry is None or place is None:
+            raise NoSuchTable(f"Table does not exist: {operation.uuid}")
+        try:
+            fields = msgspec.structs.asdict(entry.governance) | operation.governance
+            governance = msgspec.convert(msgspec.to_builtins(fields), Governance)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"these governance fields do not fit: {error}") from error
+        kept = {key: value for key, value in entry.properties.items() if key not in operation.property_removals}
+        self._entries.set(
+            place,
+            msgspec.structs.replace(
+                entry, governance=governance, properties=kept | operation.property_updates, updated_ms=at_ms
+            ),
+        )
+
+    def _purge(self, operation: Purge) -> None:
+        self._need_dropped(operation.uuid, operation.drop_id)
+        self._dropped.set(operation.uuid, None)
+
+    # What must be there, and what must not
+
+    def _need_namespace(self, levels: Levels) -> Namespace:
+        found = self._namespaces.get(levels)
+        if found is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {dotted(levels)}")
+        return found
+
+    def _need_free(self, levels: Levels, name: str, kind: Kind) -> None:
+        taken = self._entries.get((levels, name))
+        if taken is None:
+            return
+        full, what = dotted(levels, name), taken.kind.capitalize()
+        same = "" if taken.kind is kind else " with same name"
+        raise AlreadyExists(f"{what}{same} already exists: {full}")
+
+    def _need_binding(self, uuid: str, binding: int) -> Entry:
+        place = self._places.get(uuid)
+        entry = None if place is None else self._entries.get(place)
+        if entry is None or entry.binding != binding:
+            raise NoSuchTable(f"Table does not exist: {uuid}", hint="it was renamed, dropped or restored meanwhile")
+        return entry
+
+    def _need_dropped(self, uuid: str, drop_id: str) -> Dropped:
+        found = self._dropped.get(uuid)
+        if found is None or found.drop_id != drop_id:
+            raise NotFound(f"{uuid} is not among the dropped tables", hint="it was restored or purged meanwhile")
+        return found
+
+    def _place(self, entry: Entry) -> None:
+        place = (entry.namespace, entry.name)
+        self._entries.set(place, entry)
+        self._places.set(entry.uuid, place)
+        self._grow(entry.namespace, 1)
+
+    def _displace(self, entry: Entry) -> None:
+        self._entries.set((entry.namespace, entry.name), None)
+        self._places.set(entry.uuid, None)
+        self._grow(entry.namespace, -1)
+
+    def _grow(self, levels: Levels, by: int) -> None:
+        self._growth[levels] = self._growth.get(levels, 0) + by
+
+
+def missing(levels: Levels, name: str, kind: Kind) -> NotFound:
+    """The error for a name that nothing has."""
+    full = dotted(levels, name)
+    return NoSuchView(f"View does not exist: {full}") if kind is Kind.VIEW else NoSuchTable(f"Table does not exist: {full}")
+
+
+def encode_levels(levels: Levels) -> str:
+    """Levels as one text that no two lists share: JSON."""
+    return msgspec.json.encode(levels).decode()
+
+
+def _moved(entry: Entry, namespace: Levels, name: str, at_ms: int) -> Entry:
+    """The same thing under another name; its binding tells drops and commits of the old name that it moved."""
+    former = FormerName(entry.namespace, entry.name, at_ms)
+    return msgspec.structs.replace(
+        entry,
+        namespace=namespace,
+        name=name,
+        binding=entry.binding + 1,
+        updated_ms=at_ms,
+        former_names=(*entry.former_names, former),
+    )

@@ -1,0 +1,81 @@
+"""The operations of tier 1, as data. A commit is a list of them; state is what they add up to.
+
+Each carries the hash of the idempotency key it came with: whoever rebases a commit leaves out what is already in the chain
+under the same key, so that a retried drop cannot drop the table that was created after it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from arco.catalog.model import Entry, Levels
+
+
+class _Operation(msgspec.Struct, frozen=True, tag_field="op", kw_only=True):
+    key_hash: str
+
+
+class CreateNamespace(_Operation, frozen=True, tag="create_namespace"):
+    id: str
+    levels: Levels
+    properties: dict[str, str]
+
+
+class DropNamespace(_Operation, frozen=True, tag="drop_namespace"):
+    levels: Levels
+
+
+class ChangeNamespace(_Operation, frozen=True, tag="change_namespace"):
+    levels: Levels
+    removals: tuple[str, ...]
+    updates: dict[str, str]
+
+
+class Create(_Operation, frozen=True, tag="create"):
+    """A table or view becomes visible. `minted_ms` is when its identity was made, for the collector's boundary."""
+
+    entry: Entry
+    minted_ms: int
+
+
+class Drop(_Operation, frozen=True, tag="drop"):
+    """Matches the identity and the binding, never the name."""
+
+    uuid: str
+    binding: int
+    drop_id: str
+    purge: bool
+    principal: str
+
+
+class Undrop(_Operation, frozen=True, tag="undrop"):
+    uuid: str
+    drop_id: str
+    namespace: Levels
+    name: str
+
+
+class Rename(_Operation, frozen=True, tag="rename"):
+    uuid: str
+    binding: int
+    namespace: Levels
+    name: str
+
+
+class Describe(_Operation, frozen=True, tag="describe"):
+    """New governance fields and properties of a table; a field that is given replaces the old one."""
+
+    uuid: str
+    governance: dict[str, Any]
+    property_removals: tuple[str, ...] = ()
+    property_updates: dict[str, str] = {}
+
+
+class Purge(_Operation, frozen=True, tag="purge"):
+    """A dropped entry can no longer be restored."""
+
+    uuid: str
+    drop_id: str
+
+
+Operation = CreateNamespace | DropNamespace | ChangeNamespace | Create | Drop | Undrop | Rename | Describe | Purge

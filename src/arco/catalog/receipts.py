@@ -1,0 +1,69 @@
+"""Receipts: one immutable record per commit, from which the event feed and recovery read.
+
+Invariant R: the committed receipts of all commits of one swing exist before the next swing of that table. So below the head
+the receipts are complete, and "has this commit landed?" can be answered long after. A receipt's name follows from the
+commit's metadata location and its time alone, and its content from what the pointer says of its last swing: whoever finds one
+missing can write it, byte for byte.
+"""
+
+import hashlib
+
+import msgspec
+
+from arco.catalog.pointer import Published
+from arco.kernel.clock import Clock, utc_date
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import OutcomeUnknown
+from arco.kernel.ids import KeyHash
+from arco.kernel.scope import Scope
+from arco.storage.keys import Day, Phase, ReceiptKey
+from arco.storage.port import Absent, ObjectStore, Unknown
+from arco.storage.readback import put_settled
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What happened to which table. `format_version` is 1."""
+
+    format: str
+    format_version: int
+    phase: Phase
+    table_uuid: str
+    commit_key: str
+    commit: Published
+
+
+def commit_key(metadata_location: str) -> KeyHash:
+    return KeyHash(hashlib.sha256(metadata_location.encode()).hexdigest())
+
+
+class Receipts:
+    """The receipts of one workspace."""
+
+    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+        self._store = store
+        self._scope = scope
+        self._clock = clock
+        self._entropy = entropy
+
+    async def ensure(self, phase: Phase, table_uuid: str, commit: Published) -> None:
+        """Make sure that a receipt exists; it may be there already. Raises if the store does not say."""
+        key = commit_key(commit.metadata_location)
+        receipt = Receipt("arco.receipt", 1, phase, table_uuid, str(key), commit)
+        outcome = await put_settled(
+            self._store,
+            self._name(phase, commit.metadata_location, commit.at_ms),
+            msgspec.json.encode(receipt),
+            Absent(),
+            clock=self._clock,
+            entropy=self._entropy,
+        )
+        if isinstance(outcome, Unknown):
+            raise OutcomeUnknown(f"the receipt of {commit.metadata_location} could not be written: {outcome.reason}")
+
+    async def exists(self, metadata_location: str, at_ms: int) -> bool:
+        """Whether a commit has its committed receipt."""
+        name = self._name(Phase.COMMITTED, metadata_location, at_ms)
+        return await self._store.head(name) is not None
+
+    def _name(self, phase: Phase, metadata_location: str, at_ms: int) -> str:
+        return str(ReceiptKey(self._scope, Day(utc_date(at_ms)), phase, commit_key(metadata_location)))

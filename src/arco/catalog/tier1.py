@@ -1,0 +1,150 @@
+"""The state of tier 1 in one process: loaded once, carried forward commit by commit, checked on every use.
+
+A read is linearizable: the state counts only if the manifest's version is still the one it was made from, and that is one
+request. What changed since is in the manifest's tail; only a process that fell behind a checkpoint reads Parquet again.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arco.catalog.manifest import Commit, Manifest, ManifestCodec, StateFile, decode_commit
+from arco.catalog.names import Draft, Names
+from arco.catalog.state_files import Change, load_into
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject
+from arco.kernel.ids import CommitId
+from arco.kernel.limits import REMEMBERED_KEYS_MAX
+from arco.kernel.scope import Scope
+from arco.storage.cas import CasObject, Held
+from arco.storage.keys import CatalogCommitKey, Head, HeadKey
+from arco.storage.port import ObjectStore, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A state that was current at some moment after it was asked for."""
+
+    names: Names
+    version: Version | None
+    sequence: int
+
+
+class Tier1:
+    """Names, as this process knows them."""
+
+    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+        self.scope = scope
+        self.store = store
+        self.head = CasObject(store, str(HeadKey(scope, Head.CATALOG)), ManifestCodec(), clock, entropy)
+        self.names = Names()
+        self.held: Held[Manifest] | None = None
+        self._sequence = 0
+        self._tail_changes: list[tuple[int, list[Change]]] = []
+        self._keys: dict[str, int] = {}
+        self._keys_from = 1
+        self._commit_before_keys: str | None = None
+        self._advancing = asyncio.Lock()
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest() if self.held is None else self.held.value
+
+    @property
+    def seen(self) -> Seen:
+        """What is known without asking. Only good for what a later condition proves."""
+        return Seen(self.names, None if self.held is None else self.held.version, self._sequence)
+
+    async def current(self) -> Seen:
+        """The state as of now: one request if nothing changed."""
+        if not await self.is_unchanged(self.seen):
+            await self.advance(await self.head.read())
+        return self.seen
+
+    async def is_unchanged(self, seen: Seen) -> bool:
+        """Whether the manifest still is the one a state was made from."""
+        info = await self.store.head(self.head.key)
+        return (None if info is None else info.version) == seen.version
+
+    async def advance(self, held: Held[Manifest] | None) -> None:
+        """Carry the state forward to a manifest that was read or written; one that is older is passed over."""
+        async with self._advancing:
+            if held is None or (self.held is not None and held.generation <= self.held.generation):
+                return
+            manifest = held.value
+            if manifest.checkpointed_sequence > self._sequence:
+                await self._reload(manifest)
+            for commit in manifest.tail:
+                if commit.sequence > self._sequence:
+                    self._take_in(commit)
+            if self._sequence != manifest.sequence:
+                raise CorruptObject(f"{self.head.key} says {manifest.sequence} commits, its tail ends at {self._sequence}")
+            self._tail_changes = [one for one in self._tail_changes if one[0] > manifest.checkpointed_sequence]
+            self.held = held
+
+    async def _reload(self, manifest: Manifest) -> None:
+        """Start again from the files of the last checkpoint."""
+        files = [*([manifest.base] if manifest.base else []), *manifest.deltas]
+        bodies = await asyncio.gather(*(self._file(one) for one in files))
+        names = Names()
+        for file, data in zip(files, bodies, strict=True):
+            load_into(names, data, file.checksum, file.key)
+        self.names = names
+        self._sequence = manifest.checkpointed_sequence
+        self._tail_changes = []
+        self._keys.clear()
+        self._keys_from = manifest.checkpointed_sequence + 1
+        self._commit_before_keys = manifest.tail[0].previous_id if manifest.tail else manifest.last_commit_id
+
+    async def _file(self, file: StateFile) -> bytes:
+        found = await self.store.get(file.key)
+        if found is None:
+            raise CorruptObject(f"{file.key} is missing", hint="run arco verify: it can be made again from the commits")
+        return found.data
+
+    def _take_in(self, commit: Commit) -> None:
+        if commit.sequence != self._sequence + 1:
+            raise CorruptObject(f"commit {commit.id} is number {commit.sequence}, expected {self._sequence + 1}")
+        draft = Draft(self.names)
+        for operation in commit.operations:
+            draft.apply(operation, commit.at_ms)
+            self._keys[operation.key_hash] = commit.sequence
+        self._tail_changes.append((commit.sequence, list(draft.changes())))
+        draft.merge()
+        self._sequence = commit.sequence
+        if len(self._keys) > REMEMBERED_KEYS_MAX:
+            # Whole commits are forgotten at once, or a key could be looked for where it no longer is.
+            self._keys = {key: number for key, number in self._keys.items() if number == commit.sequence}
+            self._keys_from, self._commit_before_keys = commit.sequence, commit.previous_id
+
+    def changes_up_to(self, sequence: int) -> Iterator[Change]:
+        """The newest document of everything that the tail changed, for a checkpoint."""
+        newest: dict[tuple[str, str], Change] = {}
+        for number, changes in self._tail_changes:
+            if number <= sequence:
+                newest |= {(kind, key): (kind, key, document) for kind, key, document in changes}
+        return iter(newest.values())
+
+    async def landed_at(self, key_hash: str, since: int) -> int | None:
+        """The commit after number `since` that has an operation under this key, in the state that is known.
+
+        What is remembered answers at once; further back the chain of commit objects is read.
+        """
+        if key_hash in self._keys:
+            return self._keys[key_hash]
+        place = self._commit_before_keys
+        number = self._keys_from - 1
+        while place is not None and number > since:
+            commit = await self._commit(place)
+            if any(operation.key_hash == key_hash for operation in commit.operations):
+                return commit.sequence
+            place, number = commit.previous_id, commit.sequence - 1
+        return None
+
+    async def _commit(self, commit_id: str) -> Commit:
+        key = str(CatalogCommitKey(self.scope, CommitId(commit_id)))
+        found = await self.store.get(key)
+        if found is None:
+            raise CorruptObject(f"{key} is missing from the chain")
+        return decode_commit(found.data, key)

@@ -1,0 +1,50 @@
+"""Everything that belongs to one workspace on one server: its parts, made once, handed to whoever needs them."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from arco.catalog.committer import Committer
+from arco.catalog.idempotency import Markers
+from arco.catalog.locations import Locations
+from arco.catalog.metadata_files import MetadataFiles
+from arco.catalog.pointer import Pointers
+from arco.catalog.receipts import Receipts
+from arco.catalog.tier1 import Tier1
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.ids import UlidSource
+from arco.kernel.scope import Scope
+from arco.storage.port import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    scope: Scope
+    clock: Clock
+    entropy: Entropy
+    ulids: UlidSource
+    tier1: Tier1
+    committer: Committer
+    pointers: Pointers
+    receipts: Receipts
+    markers: Markers
+    files: MetadataFiles
+    locations: Locations
+
+    @classmethod
+    def on(cls, store: ObjectStore, base_uri: str, scope: Scope, clock: Clock, entropy: Entropy) -> Self:
+        tier1 = Tier1(store, scope, clock, entropy)
+        locations = Locations(base_uri)
+        return cls(
+            scope,
+            clock,
+            entropy,
+            UlidSource(clock, entropy),
+            tier1,
+            Committer(tier1, clock, entropy),
+            Pointers(store, scope, clock, entropy),
+            Receipts(store, scope, clock, entropy),
+            Markers(store, scope, clock, entropy),
+            MetadataFiles(store, locations, clock, entropy),
+            locations,
+        )

@@ -1,0 +1,66 @@
+"""`arco serve`: the HTTP server on one root."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import uvicorn
+from rich.console import Console
+
+from arco.iceberg.guardrails import nowhere_else
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.ids import UlidSource
+from arco.storage.roots import Root, open_root, parse_root
+from arco.storage.selftest import require_suitable
+from arco.surface.cli.settings import Settings, load_settings
+from arco.surface.http.app import App
+from arco.surface.http.server_state import ServerState
+
+
+def serve(root: str | None, options: list[str], host: str, port: int) -> None:
+    """Test the store, then serve until interrupted."""
+    settings = load_settings(root, options)
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(settings.root, settings.options, clock, entropy)
+    asyncio.run(require_suitable(store, clock, entropy))
+    parsed = parse_root(settings.root)
+    state = ServerState(store, base_uri(parsed), client_config(settings), nowhere_else, clock, entropy)
+    app = App(state, UlidSource(clock, entropy))
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="on")
+    _Server(config, str(parsed)).run()
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does: people can read it, and a program can wait for it."""
+
+    def __init__(self, config: uvicorn.Config, root: str) -> None:
+        super().__init__(config)
+        self._root = root
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            Console(highlight=False).print(f"Arco serves {self._root} at http://{host}:{port}/iceberg", markup=False)
+
+
+def base_uri(root: Root) -> str:
+    """Where clients find the root's files."""
+    if root.kind == "file":
+        return f"file://{Path(root.path).resolve()}"
+    return str(root).rstrip("/")
+
+
+def client_config(settings: Settings) -> dict[str, str]:
+    """What clients need to read and write table files themselves, in the words that all of them know."""
+    if not settings.root.startswith("s3://"):
+        return {}
+    words = {
+        "endpoint": "s3.endpoint",
+        "region": "s3.region",
+        "access_key_id": "s3.access-key-id",
+        "secret_access_key": "s3.secret-access-key",
+    }
+    given = {theirs: settings.options[ours] for ours, theirs in words.items() if ours in settings.options}
+    return given | {"s3.path-style-access": settings.options.get("path_style", "false")}

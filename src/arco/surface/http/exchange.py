@@ -1,0 +1,68 @@
+"""One request and its answer, as handlers see them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote_to_bytes
+
+import msgspec
+
+from arco.kernel.canonical_json import JsonValue, parse_strict, request_hash
+from arco.kernel.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request with its path split and decoded once. `segments` are the decoded parts that the route left open."""
+
+    method: str
+    path: str
+    segments: tuple[str, ...]
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    body: bytes
+    request_id: str
+
+    def json(self) -> JsonValue:
+        return parse_strict(self.body)
+
+    def one(self, name: str) -> str | None:
+        """A query parameter that may be given once."""
+        values = self.query.get(name, [])
+        if len(values) > 1:
+            raise InvalidInput(f"query parameter {name} is given {len(values)} times", hint="give it once")
+        return values[0] if values else None
+
+    def hash(self, value: JsonValue = None) -> str:
+        """What binds an idempotency key to this very request."""
+        return request_hash({"method": self.method, "path": self.path, "body": value})
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, msgspec.json.encode(value), headers or {})
+
+
+def no_content() -> Response:
+    return Response(204)
+
+
+def decode_segment(raw: bytes) -> str:
+    """One segment of a path, decoded once. A slash inside it stays part of the name."""
+    try:
+        return unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise InvalidInput("the path is not UTF-8", hint="percent-encode it as UTF-8") from None
+
+
+def decode_query(raw: bytes) -> dict[str, list[str]]:
+    try:
+        return parse_qs(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
+    except ValueError:
+        raise InvalidInput("the query string does not parse", hint="percent-encode it as UTF-8") from None

@@ -1,0 +1,56 @@
+"""What a server keeps between requests: one open workspace per tenant and workspace that was asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco.catalog.table_commit import TableCommits
+from arco.catalog.tables import Tables
+from arco.catalog.workspace import Workspace
+from arco.iceberg.guardrails import Allowed
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.scope import Scope
+from arco.storage.port import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWorkspace:
+    parts: Workspace
+    commits: TableCommits
+    tables: Tables
+    client_config: Mapping[str, str]
+
+
+class ServerState:
+    """The workspaces of one root."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        base_uri: str,
+        client_config: Mapping[str, str],
+        allowed: Allowed,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self.store = store
+        self._base_uri = base_uri
+        self._client_config = client_config
+        self._allowed = allowed
+        self._clock = clock
+        self._entropy = entropy
+        self._open: dict[Scope, OpenWorkspace] = {}
+
+    def workspace(self, scope: Scope) -> OpenWorkspace:
+        found = self._open.get(scope)
+        if found is None:
+            parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy)
+            commits = TableCommits(parts, self._allowed)
+            found = OpenWorkspace(parts, commits, Tables(parts, commits, self._allowed), self._client_config)
+            self._open[scope] = found
+        return found
+
+    async def settle(self) -> None:
+        """Finish what was left to do after answers."""
+        for workspace in self._open.values():
+            await workspace.commits.settle()

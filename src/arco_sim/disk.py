@@ -106,6 +106,9 @@ class SimDisk:
         file = self._names.get(path)
         return None if file is None or file is _FOLDER else FileStat(file.inode, file.mtime_ns, len(file.data))
 
+    def is_folder(self, path: str) -> bool:
+        return self._names.get(path) is _FOLDER
+
     def read(self, path: str, start: int = 0, length: int | None = None) -> tuple[bytes, FileStat] | None:
         stat = self.stat(path)
         if stat is None:

@@ -9,6 +9,8 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+from arco.kernel.errors import InvalidInput
+
 
 class Clock(Protocol):
     """The time of one process."""
@@ -41,4 +43,7 @@ class SystemClock:
 
 def utc_date(at_ms: int) -> str:
     """The UTC date that a moment belongs to, as object names carry it."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"the time {at_ms} ms lies outside the years 1 to 9999") from None

@@ -6,15 +6,24 @@ differ, and so do a plan's and an edge's hash over the same fields.
 
 import hashlib
 
+from arco.kernel.errors import InvalidInput
+
 
 def fingerprint(purpose: str, *fields: str | bytes) -> str:
     """SHA-256 in hex over length-prefixed fields."""
     digest = hashlib.sha256()
     for field in (purpose, *fields):
-        data = field.encode() if isinstance(field, str) else field
+        data = _utf8(field) if isinstance(field, str) else field
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
     return digest.hexdigest()
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("text with a lone surrogate has no fingerprint", hint="use text that is valid Unicode") from None
 
 
 def content_hash(data: bytes) -> str:

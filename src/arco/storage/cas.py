@@ -207,7 +207,7 @@ class CasObject(Generic[T]):
     def _fields(self, found: Object) -> dict[str, Any]:
         try:
             fields = msgspec.json.decode(found.data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CorruptObject(f"{self.key} does not parse: {error}") from error
         if not isinstance(fields, dict):
             raise CorruptObject(f"{self.key} is not a JSON object")

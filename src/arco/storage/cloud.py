@@ -54,6 +54,7 @@ from arco.storage.port import (
     Version,
     check_key,
     check_prefix,
+    check_range,
 )
 
 Family = Literal["s3", "gs", "az"]
@@ -89,15 +90,15 @@ class CloudStore:
             "allow_http": allow_http,
         }
         common: dict[str, Any] = {"prefix": prefix or None, "config": dict(config), "client_options": options}
-        self._writer: CloudClient = make(bucket, **common, retry_config={"max_retries": 0})
-        self._reader: CloudClient = make(
-            bucket,
-            **common,
-            retry_config={
-                "max_retries": STORE_READ_RETRIES_MAX,
-                "retry_timeout": timedelta(seconds=STORE_READ_RETRY_TOTAL_S),
-            },
-        )
+        patient: Any = {"max_retries": STORE_READ_RETRIES_MAX, "retry_timeout": timedelta(seconds=STORE_READ_RETRY_TOTAL_S)}
+        try:
+            self._writer: CloudClient = make(bucket, **common, retry_config={"max_retries": 0})
+            self._reader: CloudClient = make(bucket, **common, retry_config=patient)
+        except (BaseError, ValueError, TypeError) as error:
+            raise InvalidInput(
+                f"{self._where} cannot be opened with these settings: {_without_values(_first_line(error), config)}",
+                hint="docs/stores.md lists the options of each store",
+            ) from None
 
     async def get(self, key: str) -> Object | None:
         try:
@@ -111,6 +112,7 @@ class CloudStore:
         return Object(self._info(key, answer.meta), data)
 
     async def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        check_range(start, length)
         info = await self.head(key)
         if info is None:
             return None
@@ -256,6 +258,14 @@ class CloudStore:
         if any(sign in text for sign in _BUSY):
             return Throttled(f"{self._where} asks for a pause: {text}")
         return Unavailable(f"{self._where} did not answer: {text}")
+
+
+def _without_values(text: str, config: Mapping[str, Any]) -> str:
+    """A message of the client library without any setting's value: some of them are secrets."""
+    for value in config.values():
+        if isinstance(value, str) and value:
+            text = text.replace(value, "…")
+    return text
 
 
 def _milliseconds(meta: Mapping[str, Any]) -> int:

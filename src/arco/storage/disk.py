@@ -5,6 +5,7 @@ they are a seam: the simulator replaces them with a disk that forgets whatever w
 Each method is one step, and says what is durable after it.
 """
 
+import errno
 import fcntl
 import os
 import stat as stat_module
@@ -66,6 +67,8 @@ class Disk(Protocol):
     def stat(self, path: str) -> FileStat | None:
         """None if no file has that name."""
         ...
+
+    def is_folder(self, path: str) -> bool: ...
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> tuple[bytes, FileStat] | None: ...
 
@@ -137,7 +140,14 @@ class RealDisk:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # a link to itself is nobody's file
+                return None
+            raise
         return _file_stat(found) if stat_module.S_ISREG(found.st_mode) else None
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> tuple[bytes, FileStat] | None:
         try:

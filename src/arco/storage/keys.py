@@ -8,6 +8,7 @@ A slug in a table's folder is for people only: it is never parsed for meaning an
 import re
 import string
 from dataclasses import dataclass, fields
+from datetime import date as calendar_date
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -70,6 +71,14 @@ class Day(Identifier):
     pattern = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
     form = "YYYY-MM-DD"
 
+    def __new__(cls, text: str) -> Self:
+        day = super().__new__(cls, text)
+        try:
+            calendar_date.fromisoformat(day)
+        except ValueError:
+            raise InvalidInput(f"{text!r} is not a date that exists") from None
+        return day
+
 
 class FileName(Identifier):
     """The last segment of a name that a writer chooses, such as a Parquet file's."""
@@ -111,6 +120,10 @@ class MetadataHash(Identifier):
     what = "metadata hash"
     pattern = re.compile(r"[0-9a-f]{32}")
     form = "32 lower-case hexadecimal digits"
+
+
+_NUMBER_END = 10**20
+_METADATA_FILE = re.compile(r"[0-9]{5,20}-[0-9a-f]{32}\.metadata\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +294,10 @@ class TableFileKey(Key):
     folder: Word
     file: FileName
 
+    def __post_init__(self) -> None:
+        if self.folder == "metadata" and _METADATA_FILE.fullmatch(self.file):
+            raise InvalidInput(f"{self.file!r} is the name of a commit's metadata file", hint="use TableMetadataKey")
+
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadataKey(Key):
@@ -344,9 +361,18 @@ def parse(name: str) -> Key:
     scope = Scope.of(tenant, workspace)
     for kind, reader in _READERS:
         found = reader.fullmatch(tail)
-        if found is not None and (key := _decode(kind, scope, found.groupdict())) is not None and str(key) == name:
+        key = None if found is None else _decode(kind, scope, found.groupdict())
+        if key is not None and _spells(key, name):
             return key
     raise InvalidInput(f"{clip(name)!r} is not the name of an object of Arco", hint="docs/formats lists them")
+
+
+def _spells(key: Key, name: str) -> bool:
+    """Whether a key has exactly this name; one that has no name at all has not."""
+    try:
+        return str(key) == name
+    except InvalidInput:
+        return False
 
 
 def _format(key: Key) -> str:
@@ -360,8 +386,8 @@ def _format(key: Key) -> str:
 
 def _text(value: object, width: str | None) -> str:
     if isinstance(value, int):
-        if value < 0:
-            raise InvalidInput(f"{value} is negative", hint="numbers in names count from 0")
+        if not 0 <= value < _NUMBER_END:
+            raise InvalidInput("a number in a name is negative or has more than 20 digits", hint="they count from 0")
         return format(value, width or "")
     return str(value)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, Fenced, UnknownFormat
+from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, UnknownFormat
 from arco.kernel.ids import HolderId
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
 from arco.storage.port import ObjectStore
@@ -37,7 +37,7 @@ class _LeaseCodec:
         try:
             holder = fields["holder"]
             return LeaseState(None if holder is None else HolderId(holder), int(fields["expires_ms"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, InvalidInput) as error:
             raise CorruptObject(f"a lease with wrong fields: {error}") from error
 
 

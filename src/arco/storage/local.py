@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from arco.kernel.clock import Clock
@@ -48,6 +49,8 @@ from arco.storage.port import (
     Version,
     check_key,
     check_prefix,
+    check_range,
+    is_key,
 )
 
 P = ParamSpec("P")
@@ -80,6 +83,7 @@ class LocalFiles:
         return Object(_info(key, stat), data)
 
     def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        check_range(start, length)
         found = self._disk.read(self._path(key), start, length)
         return None if found is None else found[0]
 
@@ -103,7 +107,7 @@ class LocalFiles:
         # A folder sorts with its slash, so that the walk yields keys in the order of their bytes.
         for name in sorted(f"{entry.name}/" if entry.is_folder else entry.name for entry in found):
             key = prefix + name
-            if not _is_text(name) or key == ".arco/":
+            if not is_key(key.removesuffix("/")):
                 continue
             if not name.endswith("/"):
                 if key > after:
@@ -130,6 +134,8 @@ class LocalFiles:
         except FileExistsError:
             # The winner's name may not be durable yet, and our caller is about to act on its existence.
             self._sync_folder(folder)
+            if self._disk.is_folder(path):
+                raise IsADirectoryError(errno.EISDIR, "is a folder", path) from None
             return Lost("the object exists")
         except OSError as error:
             return _named_or_not(error)
@@ -145,15 +151,24 @@ class LocalFiles:
             if lost is not None:
                 self._drop_temporary(temporary)
                 return lost
-            if current is not None and stat.mtime_ns <= current.mtime_ns:
-                stat = FileStat(stat.inode, current.mtime_ns + 1, stat.size_bytes)
-                self._disk.set_mtime(temporary, stat.mtime_ns, sync=self._sync)
+            try:
+                stat = self._later_than(current, temporary, stat)
+            except OSError:
+                self._drop_temporary(temporary)
+                raise
             try:
                 self._disk.rename(temporary, path)
             except OSError as error:
                 self._drop_temporary(temporary)
                 return _named_or_not(error)
             return self._finish(folder, stat)
+
+    def _later_than(self, current: FileStat | None, temporary: str, stat: FileStat) -> FileStat:
+        """Times grow with every overwrite, whatever the clock says: a version must not come back."""
+        if current is None or stat.mtime_ns > current.mtime_ns:
+            return stat
+        self._disk.set_mtime(temporary, current.mtime_ns + 1, sync=self._sync)
+        return FileStat(stat.inode, current.mtime_ns + 1, stat.size_bytes)
 
     def _finish(self, folder: str, stat: FileStat) -> Outcome:
         try:
@@ -165,7 +180,7 @@ class LocalFiles:
     def delete(self, key: str) -> None:
         path = self._path(key)
         with self._disk.locked(self._lock_path(path)), suppress(FileNotFoundError, NotADirectoryError):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, IsADirectoryError):
                 self._disk.unlink(path)
             # Also when the name was gone already: whoever removed it may have failed before it was durable.
             self._sync_folder(path.rpartition("/")[0])
@@ -226,7 +241,8 @@ class LocalFiles:
     def forget_folders(self) -> None:
         """Somebody removed folders under us: make them anew on the next write."""
         self._durable_folders.clear()
-        self._temporaries = self._held = None
+        if self._temporaries is not None and not self._disk.is_folder(self._temporaries):
+            self._let_go()
 
     def sweep_temporaries(self) -> int:
         """Remove what dead processes left behind; how many files. A living process's lock cannot be taken."""
@@ -240,29 +256,41 @@ class LocalFiles:
             if held is None:
                 continue
             orphaned = lock.removesuffix(".lock")
-            for left in self._disk.entries(orphaned):
-                self._disk.unlink(f"{orphaned}/{left.name}")
-                swept += 1
-            self._disk.remove_folder(orphaned)
+            swept += self._empty(orphaned)
+            with suppress(FileNotFoundError):
+                self._disk.remove_folder(orphaned)
             self._disk.unlink(lock)
             self._disk.release(held)
         return swept
 
+    def _empty(self, folder: str) -> int:
+        left = self._disk.entries(folder)
+        for entry in left:
+            self._disk.unlink(f"{folder}/{entry.name}")
+        return len(left)
+
     def close(self) -> None:
         """Leave nothing behind; what a crash leaves, the next process sweeps."""
-        if self._held is not None and self._temporaries is not None:
-            self._disk.remove_folder(self._temporaries)
-            self._disk.unlink(f"{self._temporaries}.lock")
+        if self._temporaries is not None:
+            with suppress(OSError):
+                self._empty(self._temporaries)
+                self._disk.remove_folder(self._temporaries)
+                self._disk.unlink(f"{self._temporaries}.lock")
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._held is not None:
             self._disk.release(self._held)
-            self._held = self._temporaries = None
+        self._held = self._temporaries = None
 
 
 class LocalStore:
     """`LocalFiles` as an object store: each call runs on a thread, so that syncs of one group go to the disk together."""
 
     def __init__(self, root: str, clock: Clock, entropy: Entropy, *, sync: bool = True, disk: Disk | None = None) -> None:
-        self._root = root
-        self._files = LocalFiles(root, disk or RealDisk(), clock, entropy, sync=sync)
+        # Made absolute here: the store must not move when the process changes its folder.
+        self._root = str(Path(root).absolute())
+        self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync)
         self._threads = ThreadPoolExecutor(LOCAL_IO_THREADS, thread_name_prefix="arco-disk")
 
     async def _run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -298,8 +326,10 @@ class LocalStore:
         return await self._run(self._files.sweep_temporaries)
 
     async def close(self) -> None:
-        await self._run(self._files.close)
-        self._threads.shutdown(wait=True)
+        try:
+            await self._run(self._files.close)
+        finally:
+            self._threads.shutdown(wait=True)
 
 
 def _objection(current: FileStat | None, condition: Always | Matches) -> Lost | None:
@@ -316,15 +346,6 @@ def _version(stat: FileStat) -> Version:
 
 def _info(key: str, stat: FileStat) -> ObjectInfo:
     return ObjectInfo(key, stat.size_bytes, _version(stat), stat.mtime_ns // 1_000_000)
-
-
-def _is_text(name: str) -> bool:
-    """False for a file name that is not UTF-8: somebody else's file, and no key can name it."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _DEFINITE_REFUSALS = frozenset(
@@ -351,7 +372,8 @@ def _named_or_not(error: OSError) -> Unknown:
 
 def _refused(root: str, error: OSError) -> ArcoError:
     """An error of the operating system in Arco's words. None of these leaves a new name behind."""
-    where = clip(str(error.filename or root))
+    # The second name is the object's where there are two; the first one is a temporary that nobody knows.
+    where = clip(str(error.filename2 or error.filename or root))
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return InvalidInput(f"no permission to write {where}", hint="give this user write access to the root")

@@ -20,6 +20,7 @@ from arco.storage.port import (
     Version,
     check_key,
     check_prefix,
+    check_range,
 )
 
 
@@ -35,6 +36,7 @@ class MemoryStore:
         return self._objects.get(check_key(key))
 
     async def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        check_range(start, length)
         found = self._objects.get(check_key(key))
         return None if found is None else found.data[start : start + length]
 

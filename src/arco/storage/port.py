@@ -157,6 +157,17 @@ def check_key(key: str) -> str:
     return key
 
 
+def is_key(key: str) -> bool:
+    """Whether an object can have this name."""
+    return _objection(key) is None
+
+
+def check_range(start: int, length: int) -> None:
+    """A range starts inside an object or after it, never before."""
+    if start < 0 or length < 0:
+        raise InvalidInput(f"a range from {start} of {length} bytes", hint="both count from 0")
+
+
 def check_prefix(prefix: str) -> str:
     """The prefix, if it is empty or names a folder."""
     if prefix and not prefix.endswith("/"):

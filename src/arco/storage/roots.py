@@ -70,11 +70,17 @@ def parse_root(url: str) -> Root:
     """The parts of a root's URL, or InvalidInput with what to write instead."""
     if not url.strip():
         raise InvalidInput("no root given", hint="pass --root, set ARCO_ROOT, or write root in arco.toml")
+    if any(character < " " or character == "\x7f" for character in url):
+        raise InvalidInput("the root's URL has a control character", hint="write it without")
     if "://" not in url:
         return Root("file", "", _folder(url))
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidInput(f"{clip(url)!r} is not a URL", hint="write scheme://bucket/folder") from None
     if parts.query or parts.fragment or "@" in parts.netloc:
-        raise InvalidInput(f"{clip(url)!r} has more than a bucket and a folder", hint="pass settings as options")
+        # Not repeated: what stands there may be a secret.
+        raise InvalidInput("the root's URL has more than a bucket and a folder", hint="pass settings as options")
     match parts.scheme:
         case "file":
             if parts.netloc not in {"", "localhost"}:
@@ -123,7 +129,7 @@ def _open_cloud(root: Root, kind: str, options: Mapping[str, str]) -> CloudStore
     endpoint = options.get("endpoint", "")
     allow_http = _switch("allow_http", options.get("allow_http", "false"))
     if endpoint.startswith("http://") and not allow_http:
-        raise InvalidInput(f"endpoint {clip(endpoint)!r} is not encrypted", hint="pass allow_http=true to accept that")
+        raise InvalidInput("the endpoint is not encrypted", hint="pass allow_http=true to accept that")
     family: Family = "s3" if kind == "s3" else "gs" if kind == "gs" else "az"
     return CloudStore(family, root.bucket, root.path, config, allow_http=allow_http)
 

@@ -114,20 +114,27 @@ class SelfTest:
 
     async def _creators_race(self) -> str:
         for race in range(_RACES):
-            writes = (self._put(f"race-{race}", f"{one}".encode(), Absent()) for one in range(_RIVALS))
-            winners = [outcome for outcome in await asyncio.gather(*writes) if isinstance(outcome, Landed)]
-            if len(winners) != 1:
-                return f"{len(winners)} creators were told that they won"
+            objection = await self._race(f"race-{race}", Absent(), "creators")
+            if objection:
+                return objection
         return ""
 
     async def _swappers_race(self) -> str:
         for race in range(_RACES):
             base = await self._start(f"swap-race-{race}", b"base")
-            writes = (self._put(f"swap-race-{race}", f"{one}".encode(), Matches(base)) for one in range(_RIVALS))
-            winners = [outcome for outcome in await asyncio.gather(*writes) if isinstance(outcome, Landed)]
-            if len(winners) != 1:
-                return f"{len(winners)} swappers were told that they won"
+            objection = await self._race(f"swap-race-{race}", Matches(base), "swappers")
+            if objection:
+                return objection
         return ""
+
+    async def _race(self, name: str, condition: Condition, who: str) -> str:
+        """Rivals at once: one is told that it won, and its bytes are the ones that stand."""
+        bodies = [f"{who} {one}".encode() for one in range(_RIVALS)]
+        outcomes = await asyncio.gather(*(self._put(name, body, condition) for body in bodies))
+        winners = [body for body, outcome in zip(bodies, outcomes, strict=True) if isinstance(outcome, Landed)]
+        if len(winners) != 1:
+            return f"{len(winners)} {who} were told that they won"
+        return "" if await self._data(name) == winners[0] else "the bytes of a loser stand"
 
     async def _lists(self) -> str:
         names = [f"list/{number}" for number in range(7)]

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import RetryLater
+from arco.kernel.errors import ArcoError
 from arco.storage.port import Absent, ObjectStore, Outcome, Unknown
 from arco.storage.readback import put_settled
 
@@ -51,7 +51,7 @@ class Sequence:
             return outcome
         try:
             boundary = await self._boundary()
-        except RetryLater as error:
+        except ArcoError as error:
             return Unknown(f"the boundary could not be read: {error.message}")
         if number <= boundary:
             return Unknown(f"record {number} is not above the boundary {boundary}")

@@ -40,7 +40,7 @@ PRINTED = {
     "format": lambda: format(secret()),
     "f-string": lambda: f"{secret()} {secret()!r} {secret()!s} {secret()!a}",
     "percent": lambda: "%s %r" % (secret(), secret()),  # noqa: UP031 - this spelling is the case
-    "str.format": lambda: "{0} {0!r}".format(secret()),  # noqa: UP032 - this spelling is the case
+    "str.format": lambda: "{0} {0!r}".format(secret()),
     "in a list": lambda: str([secret()]),
     "in a dictionary": lambda: f"{ {'key': secret()} }",
     "in a dataclass": lambda: repr(Settings("https://x", secret())),
@@ -61,7 +61,7 @@ REFUSED = {
     "msgspec": lambda: msgspec.json.encode({"key": secret()}),
     "msgspec to builtins": lambda: msgspec.to_builtins(secret()),
     "a format width": lambda: f"{secret():>20}",
-    "joining": lambda: "".join([secret()]),
+    "joining": lambda: ", ".join(("key", secret())),  # noqa: FLY002 - this spelling is the case
     "adding": lambda: "Bearer " + secret(),
 }
 

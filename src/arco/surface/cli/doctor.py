@@ -1,7 +1,5 @@
 """`arco doctor`: the store's self-test, for people."""
 
-from importlib.metadata import version
-
 from rich.console import Console
 
 from arco.kernel.clock import SystemClock
@@ -11,13 +9,9 @@ from arco.storage.selftest import SelfTest
 from arco.surface.cli.settings import load_settings
 
 
-def installed_version() -> str:
-    return version("arco")
-
-
 async def examine(root: str | None, options: list[str]) -> bool:
     """Print every finding; True if all are right."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     settings = load_settings(root, options)
     clock, entropy = SystemClock(), SystemEntropy()
     store = open_root(settings.root, settings.options, clock, entropy)

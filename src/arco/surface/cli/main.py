@@ -1,14 +1,17 @@
-"""The `arco` command: what it can do, and how errors reach a person."""
+"""The `arco` command: what it can do, and how errors reach a person.
+
+What a command needs is imported when it runs: help must be there at once, and the catalog's libraries take half a second.
+"""
 
 import asyncio
 import sys
+from importlib import import_module
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import doctor as doctor_command
-from arco.surface.cli import serve as serve_command
 
 app = typer.Typer(
     name="arco",
@@ -50,6 +53,7 @@ def doctor(root: Root = None, option: Options = None) -> None:
 
       arco doctor --root s3://bucket/lake -o endpoint=http://127.0.0.1:9000 -o allow_http=true -o path_style=true
     """
+    doctor_command = import_module("arco.surface.cli.doctor")
     if not asyncio.run(doctor_command.examine(root, option or [])):
         raise typer.Exit(1)
 
@@ -67,13 +71,13 @@ def serve(
 
       arco serve --root ./lake --port 8181
     """
-    serve_command.serve(root, option or [], host, port)
+    import_module("arco.surface.cli.serve").serve(root, option or [], host, port)
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(doctor_command.installed_version())
+    typer.echo(installed_version("arco"))
 
 
 def run() -> None:

@@ -42,7 +42,9 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
-            Console(highlight=False).print(f"Arco serves {self._root} at http://{host}:{port}/iceberg", markup=False)
+            Console(highlight=False, soft_wrap=True).print(
+                f"Arco serves {self._root} at http://{host}:{port}/iceberg", markup=False
+            )
 
 
 def base_uri(root: Root) -> str:

@@ -24,13 +24,16 @@ class Settings:
 def load_settings(root: str | None, options: list[str]) -> Settings:
     """The settings of one command. Options given on the command line win over those of the file."""
     project = _project()
-    chosen = root or os.environ.get("ARCO_ROOT") or project.get("root") or ""
+    elsewhere = root or os.environ.get("ARCO_ROOT")
+    chosen = elsewhere or project.get("root") or ""
     if not isinstance(chosen, str) or not chosen:
         raise InvalidInput("no root given", hint=f"pass --root, set ARCO_ROOT, or write root = … in {PROJECT_FILE}")
     stored = project.get("store", {})
     if not isinstance(stored, dict):
         raise InvalidInput(f"store in {PROJECT_FILE} is not a table", hint="write [store] and one option a line")
-    return Settings(chosen, {word: _text(value) for word, value in stored.items()} | _given(options))
+    # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
+    kept = stored if chosen == project.get("root") else {}
+    return Settings(chosen, {word: _text(value) for word, value in kept.items()} | _given(options))
 
 
 def _project() -> dict[str, Any]:

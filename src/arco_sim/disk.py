@@ -39,6 +39,7 @@ class SimDisk:
         self._durable: dict[str, _File] = {}
         self._unsynced: list[tuple[str, _File | None]] = []
         self._inodes = 1
+        self._held: dict[int, str] = {}
 
     def format(self, root: str) -> None:
         """A new disk with one durable folder."""
@@ -128,17 +129,22 @@ class SimDisk:
         yield
 
     def hold(self, path: str) -> int | None:
+        if path in self._held.values():
+            return None
         if path not in self._names:
             self._name(path, _File(0, b"", 0, synced=True))
-        return 0
+        self._inodes += 1
+        self._held[self._inodes] = path
+        return self._inodes
 
     def release(self, handle: int) -> None:
-        return
+        del self._held[handle]
 
     # The power
 
     def cut(self) -> None:
-        """Lose the power, and start again with what survived."""
+        """Lose the power, and start again with what survived. Locks end with the processes that held them."""
+        self._held.clear()
         for name, file in self._unsynced:
             if self._below(2):
                 self._keep(name, file)

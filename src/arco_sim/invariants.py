@@ -2,7 +2,6 @@
 
 NOTHING_LOST = "I1 nothing acknowledged is missing"
 NOTHING_DOUBLED = "I2 nothing happens twice"
-NOTHING_LIVE_DELETED = "I4 nothing reachable is deleted"
 RECEIPTS_COMPLETE = "R: the receipts of all commits below the head exist"
 OUTCOMES_TRUE = "I6 every reported outcome is true"
 NO_FENCED_WRITE = "I9 no write by a fenced owner"

@@ -41,6 +41,8 @@ from arco_sim.loop import OWNER, SimLoop
 _STEP_S = 0.005
 _REPLY_TIMEOUT_S = 30.0
 _START_MS = 1_750_000_000_000
+_RATES = (1.0, 1.02, 0.98)
+_DRIFT = Weights(0.6, 0.2, 0.2)
 _JUMP = Weights(0.98, 0.01, 0.01)
 _GIVE_UP = Weights(0.5, 0.5)
 
@@ -57,6 +59,7 @@ class Incarnation:
     number: int
     alive: bool = True
     clock_offset_s: float = 0.0
+    clock_rate: float = 1.0
 
     def __str__(self) -> str:
         return f"{self.actor}.{self.number}"
@@ -153,6 +156,8 @@ class World:
 
     def _start(self, actor: _Actor) -> None:
         actor.incarnation = Incarnation(actor.name, actor.incarnation.number + 1)
+        if self._plan is None:
+            actor.incarnation.clock_rate = _RATES[self.choices.weighted(_DRIFT)]
         actor.lives -= 1
         context = copy_context()
         context.run(OWNER.set, actor.incarnation)
@@ -393,14 +398,15 @@ class Call:
 
 
 class SimClock:
-    """An incarnation's clock. It may be wrong by minutes; waiting is always true."""
+    """An incarnation's clock. It drifts, and may be wrong by minutes; waiting is always true."""
 
     def __init__(self, world: World, incarnation: Incarnation) -> None:
         self._world = world
         self._incarnation = incarnation
 
     def now_ms(self) -> int:
-        return self._world.store_time_ms() + int(self._incarnation.clock_offset_s * 1000)
+        drifted_s = self._world.loop.now_s * self._incarnation.clock_rate + self._incarnation.clock_offset_s
+        return _START_MS + int(drifted_s * 1000)
 
     def monotonic_s(self) -> float:
         return self._world.loop.now_s

@@ -310,6 +310,80 @@ class CheckId(Identifier):
     form = "lower-case words joined by dots"
 
 
+class GivenIdentifier(Identifier):
+    """An identifier that somebody else chose, within what is safe to store and to print."""
+
+    __slots__ = ()
+    what = "given identifier"
+    pattern = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+:-]{0,199}")
+    form = "1 to 200 letters, digits and . _ @ + : -, starting with a letter or digit"
+
+
+class PipelineId(GivenIdentifier):
+    """A pipeline of another system that reports what it did."""
+
+    __slots__ = ()
+    what = "pipeline id"
+
+
+class PrincipalId(GivenIdentifier):
+    """Who asks: a person, a service or a key."""
+
+    __slots__ = ()
+    what = "principal id"
+
+
+class ClientId(GivenIdentifier):
+    """The program that asks, in its own words."""
+
+    __slots__ = ()
+    what = "client id"
+
+
+class StreamId(GivenIdentifier):
+    """What a sequence of events is about."""
+
+    __slots__ = ()
+    what = "stream id"
+
+
+class CorrelationId(GivenIdentifier):
+    """What ties the events of one request together."""
+
+    __slots__ = ()
+    what = "correlation id"
+
+
+class WorkerId(UlidIdentifier):
+    """One process that executes tasks."""
+
+    __slots__ = ()
+    what = "worker id"
+
+
+class RequestId(UlidIdentifier):
+    """One request to a server."""
+
+    __slots__ = ()
+    what = "request id"
+
+
+class ResultId(UlidIdentifier):
+    """One result of one check."""
+
+    __slots__ = ()
+    what = "result id"
+
+
+class TraceId(Identifier):
+    """A trace, as W3C Trace Context writes it."""
+
+    __slots__ = ()
+    what = "trace id"
+    pattern = re.compile(r"(?!0{32})[0-9a-f]{32}")
+    form = "32 lower-case hexadecimal digits, not all zero"
+
+
 class UlidSource:
     """Makes ULIDs that grow strictly within one process, even when its clock stands still or jumps back."""
 

@@ -151,7 +151,8 @@ class RealDisk:
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> tuple[bytes, FileStat] | None:
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # Without waiting: a pipe that somebody left here would keep a reader for ever.
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:

@@ -11,10 +11,10 @@ from typing import Any
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, UnknownFormat
+from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, OutcomeUnknown, UnknownFormat
 from arco.kernel.ids import HolderId
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
-from arco.storage.port import ObjectStore
+from arco.storage.port import Lost, ObjectStore, Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,18 @@ class Lease:
         """Keep it for longer. Fenced if somebody took it meanwhile."""
         longer = replace(tenure.held.value, expires_ms=self._clock.now_ms() + self._ttl_ms)
         outcome = await self._object.swap(tenure.held, longer, epoch=tenure.epoch)
-        if isinstance(outcome, Swung):
-            return Tenure(tenure.epoch, outcome.held)
-        raise Fenced(f"{self._object.key} was taken over after epoch {tenure.epoch}")
+        match outcome:
+            case Swung(held):
+                return Tenure(tenure.epoch, held)
+            case Unknown(reason):
+                raise OutcomeUnknown(f"{self._object.key} may or may not be extended: {reason}")
+            case Lost() | Overtaken():
+                raise Fenced(f"{self._object.key} was taken over after epoch {tenure.epoch}")
 
     async def release(self, tenure: Tenure) -> bool:
         """Free it, if it is still ours. False if somebody took it meanwhile."""
         freed = LeaseState(None, 0)
         outcome = await self._object.swap(tenure.held, freed, epoch=tenure.epoch)
+        if isinstance(outcome, Unknown):
+            raise OutcomeUnknown(f"{self._object.key} may or may not be free: {outcome.reason}")
         return isinstance(outcome, Swung | Overtaken)

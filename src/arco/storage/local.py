@@ -223,6 +223,9 @@ class LocalFiles:
         """This process's folder for temporaries, guarded by a lock that ends with the process."""
         with self._opening:
             if self._temporaries is None:
+                # Litter of the dead must not keep anybody from writing.
+                with suppress(OSError):
+                    self.sweep_temporaries()
                 parent = f"{self._root}/.arco/tmp"
                 self._make_folders(parent)
                 own = f"{parent}/{self._ulids.next()}"

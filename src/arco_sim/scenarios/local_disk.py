@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from arco.kernel.errors import ArcoError
 from arco.storage.local import LocalFiles
 from arco.storage.port import Absent, Always, Condition, Landed, Lost, Matches, Unknown
 from arco_sim import invariants
@@ -99,7 +98,3 @@ def _look(world: World, files: LocalFiles, expected: dict[str, _Expected]) -> No
             name = invariants.DURABLE if not torn or complete else invariants.NOT_TORN
             violate(world, name, f"{key} holds {data!r:.60} after a power cut")
         hopes.possible = {data}
-    try:
-        files.sweep_temporaries()
-    except (ArcoError, OSError, PowerCutError):
-        return

@@ -19,6 +19,7 @@ UUID7 = "01941f29-7c00-7abc-8def-0123456789ab"
 ULID_KINDS = (
     ids.AssetId, ids.ColumnId, ids.NamespaceId, ids.MaterializationId, ids.RunId, ids.EventId, ids.SegmentId, ids.CommitId,
     ids.SnapshotId, ids.DeploymentId, ids.WriteId, ids.WriterId, ids.HolderId, ids.DropId,
+    ids.WorkerId, ids.RequestId, ids.ResultId,
 )  # fmt: skip
 NOT_ULIDS = (
     ULID.lower(), ULID[:-1], f"{ULID}0", f"8{ULID[1:]}", f"Z{ULID[1:]}", *(f"{ULID[:-1]}{letter}" for letter in "ILOUilou"),
@@ -50,6 +51,11 @@ FORMS: tuple[tuple[type[Identifier], tuple[str, ...], tuple[str, ...]], ...] = (
         ("v_0", "v_1234", "v_012345", "v_10000000000", "v_-0001", "00001", "V_00001", "v_٠٠٠٠١"),
     ),
     (ids.CodeVersionId, ("4f2a9c1", "sha256:ab", "v1.2.3+build-7", "A" * 128), ("A" * 129, ".git", "-x", "a b", "a/b", "ä")),
+    *(
+        (kind, ("nightly-7", "ada@example.org", "A" * 200), ("A" * 201, ".x", "-x", "a b", "a/b", "ä"))
+        for kind in (ids.PipelineId, ids.PrincipalId, ids.ClientId, ids.StreamId, ids.CorrelationId)
+    ),
+    (ids.TraceId, ("0af7651916cd43dd8448eb211c80319c",), ("0" * 32, "0AF7651916CD43DD8448EB211C80319C", "a" * 31, "a" * 33)),
     (
         ids.CheckId,
         ("not_null", "orders.not_null", "a.0.b.c"),
@@ -69,7 +75,7 @@ def kinds_of(kind: type[Identifier]) -> set[type[Identifier]]:
 
 
 def test_every_kind_of_identifier_has_a_line_in_the_table():
-    families = {ids.Identifier, ids.UlidIdentifier, ids.UuidIdentifier, ids.Uuid7Identifier}
+    families = {ids.Identifier, ids.GivenIdentifier, ids.UlidIdentifier, ids.UuidIdentifier, ids.Uuid7Identifier}
     defined = {kind for kind in kinds_of(Identifier) if kind.__module__ == ids.__name__}
     assert defined - families == {kind for kind, _, _ in FORMS}
 
@@ -97,8 +103,8 @@ def test_an_identifier_refuses_hostile_text(kind, good, bad):
     for text in (*HOSTILE, *wrapped):
         if text in good:
             continue
-        if kind is ids.CodeVersionId and text in {"null", "None"}:
-            continue  # a tag may be called anything
+        if issubclass(kind, ids.CodeVersionId | ids.GivenIdentifier) and text in {"null", "None"}:
+            continue  # a tag, and what somebody else names, may be called anything
         if kind is ids.CheckId and text == "null":
             continue  # and so may a check
         with pytest.raises(InvalidInput):

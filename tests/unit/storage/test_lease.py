@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import CorruptObject, Fenced, UnknownFormat
+from arco.kernel.errors import CorruptObject, Fenced, OutcomeUnknown, UnknownFormat
 from arco.kernel.ids import HolderId, encode_ulid
 from arco.storage.cas import CasObject, Held
 from arco.storage.lease import Lease, LeaseState, Tenure
@@ -342,12 +342,23 @@ def test_a_second_release_frees_nothing_more():
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("outcome", [Lost("taken"), Unknown("no reply")], ids=["lost", "unknown"])
-def test_a_release_claims_only_what_it_knows(outcome):
+def answered_by(outcome):
+    """A lease whose swap gets this answer, whatever is asked."""
     held = Held(LeaseState(holder(1), 0), Version("v1"), 1, holder(5), (), 1)
-    base = stored(KEY, b"base", "v1")
-    store = ScriptedStore([outcome, ...], [base, ...])
-    assert not asyncio.run(lease(store, HandClock()).release(Tenure(1, held)))
+    store = ScriptedStore([outcome, ...], [stored(KEY, b"base", "v1"), ...])
+    return lease(store, HandClock()), Tenure(1, held)
+
+
+def test_a_release_that_came_too_late_freed_nothing():
+    mine, tenure = answered_by(Lost("taken"))
+    assert not asyncio.run(mine.release(tenure))
+
+
+@pytest.mark.parametrize("act", ["release", "extend"])
+def test_silence_is_neither_kept_nor_lost(act):
+    mine, tenure = answered_by(Unknown("no reply"))
+    with pytest.raises(OutcomeUnknown):
+        asyncio.run(getattr(mine, act)(tenure))
 
 
 # What is stored

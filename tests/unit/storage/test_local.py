@@ -174,13 +174,23 @@ def test_only_the_temporaries_of_dead_owners_are_swept(tmp_path):
         writer.wait()
 
     async def after_its_death(store: LocalStore) -> None:
-        await landed(store, "b", b"x")
         assert await store.sweep_temporaries() == 1
         assert await store.sweep_temporaries() == 0
-        await landed(store, "c", b"x")
-        assert await names(store) == ["a", "b", "c"]
+        await landed(store, "b", b"x")
+        assert await names(store) == ["a", "b"]
 
     run(tmp_path, after_its_death)
+    assert list((tmp_path / ".arco/tmp").iterdir()) == []
+
+
+def test_the_first_write_of_a_process_sweeps_what_the_dead_left(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", STALLED_WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout.readline() == "stalled\n"
+        writer.kill()
+        writer.wait()
+    run(tmp_path, lambda store: landed(store, "a", b"x"))
     assert list((tmp_path / ".arco/tmp").iterdir()) == []
 
 

@@ -6,13 +6,14 @@ head. The pointer is read first, the receipt after it: the other way round, a co
 """
 
 from enum import Enum, auto
+from typing import Any, TypeVar
 
-from arco.catalog.metadata_files import MetadataFiles
 from arco.catalog.pointer import Pointer
-from arco.catalog.receipts import Receipts
-from arco.iceberg import table
-from arco.kernel.errors import NotFound
+from arco.catalog.subject import Subject
+from arco.catalog.workspace import Workspace
 from arco.storage.cas import Held
+
+M = TypeVar("M")
 
 
 class Landing(Enum):
@@ -22,7 +23,11 @@ class Landing(Enum):
 
 
 async def landing(
-    location: str, base_commit_number: int, pointer: Held[Pointer] | None, files: MetadataFiles, receipts: Receipts
+    location: str,
+    base_commit_number: int,
+    pointer: Held[Pointer] | None,
+    ws: Workspace,
+    subject: Subject[M, Any, Any],
 ) -> Landing:
     """What became of a commit, judged from a pointer that was read before this call."""
     if pointer is None:
@@ -32,17 +37,10 @@ async def landing(
         return Landing.LANDED
     if current.commit_number <= base_commit_number:
         return Landing.NOT_YET
-    data = await files.find(location)
+    data = await ws.files.find(location)
     if data is None:
         return Landing.NEVER
-    if await receipts.exists(location, table.decode(data, location).last_updated_ms):
+    if await ws.receipts.exists(location, subject.facts(subject.decode(data, location)).at_ms):
         return Landing.LANDED
-    return Landing.LANDED if await _in_metadata_log(location, current, files) else Landing.NEVER
-
-
-async def _in_metadata_log(location: str, current: Pointer, files: MetadataFiles) -> bool:
-    data = await files.find(current.metadata_location)
-    if data is None:
-        raise NotFound(f"the current metadata file {current.metadata_location} is missing")
-    log = table.decode(data, current.metadata_location).document.get("metadata-log", ())
-    return any(entry.get("metadata-file") == location for entry in log)
+    latest = subject.decode(await ws.files.read(current.metadata_location), current.metadata_location)
+    return Landing.LANDED if location in subject.facts(latest).previous_locations else Landing.NEVER

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal
+from arco.catalog.commits import replayed_error
 from arco.catalog.idempotency import Marker, RequestKey, State
-from arco.catalog.table_commit import replayed_error
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held

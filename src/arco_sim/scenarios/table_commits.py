@@ -9,16 +9,18 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog.commits import Commits
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.pointer import Source
 from arco.catalog.receipts import Receipt
-from arco.catalog.table_commit import TableCommits
-from arco.catalog.tables import Tables
+from arco.catalog.relations import Relations
+from arco.catalog.subject import Tables
 from arco.catalog.workspace import Workspace
 from arco.iceberg import requests
 from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.requests import CommitTable
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import AskHistory, FixRequest, Refresh, RetryLater
 from arco.kernel.ids import new_uuid7
@@ -36,6 +38,10 @@ _FILE = re.compile(r"([0-9]{5,})-([0-9a-f]{32})\.metadata\.json")
 
 def workspace(env: Env) -> Workspace:
     return Workspace.on(env.store, "file:///lake", SCOPE, env.clock, env.entropy)
+
+
+def commits_of(ws: Workspace) -> Commits[TableMetadata, CommitTable]:
+    return Commits(ws, Tables())
 
 
 def _new_column(metadata: TableMetadata, name: str) -> dict[str, Any]:
@@ -60,7 +66,7 @@ class TableCommitsScenario:
 
     async def prepare(self, world: World, env: Env) -> None:
         ws = workspace(env)
-        tables = Tables(ws, TableCommits(ws))
+        tables = Relations(ws, commits_of(ws), Tables())
         key = RequestKey("first", "create", "0", durable=False)
         await create_namespace(ws, NAMESPACE, {}, key, Author())
         field = {"id": 1, "name": "a", "type": "long", "required": False}
@@ -76,7 +82,7 @@ class TableCommitsScenario:
 
     async def _serve(self, env: Env, number: int, each: int) -> None:
         ws = workspace(env)
-        commits = TableCommits(ws)
+        commits = commits_of(ws)
         asked: dict[str, Any] = env.world.notes["asked"]
         for place in range(each):
             label = f"{number}-{place}"
@@ -86,7 +92,7 @@ class TableCommitsScenario:
             await self._ask(env, commits, ws, label, asked[label])
         await commits.settle()
 
-    async def _body(self, env: Env, commits: TableCommits, label: str, place: int) -> dict[str, Any]:
+    async def _body(self, env: Env, commits: Commits[TableMetadata, CommitTable], label: str, place: int) -> dict[str, Any]:
         """In turn: a change that always applies, one that only the first of several can make, one that never applies.
 
         None of them is the same done twice: a repeated commit must show.
@@ -105,7 +111,9 @@ class TableCommitsScenario:
             if base is not None:
                 return _new_column(base.metadata, f"c{label}")
 
-    async def _ask(self, env: Env, commits: TableCommits, ws: Workspace, label: str, asked: dict[str, Any]) -> None:
+    async def _ask(
+        self, env: Env, commits: Commits[TableMetadata, CommitTable], ws: Workspace, label: str, asked: dict[str, Any]
+    ) -> None:
         """Ask until there is an answer, always with the same key."""
         notes = env.world.notes
         request = requests.parse_commit_table(asked["body"])

@@ -159,7 +159,7 @@ class IcebergRoutes:
         wanted = requests.parse_commit_table(body)
         key = self._key(request, workspace, "updateTable", body)
         levels = decode_levels(request.segments[1])
-        done = await workspace.commits.commit(levels, request.segments[2], wanted, key, _source(request))
+        done = await workspace.table_commits.commit(levels, request.segments[2], wanted, key, _source(request))
         headers = {"ETag": _etag(done.location, Snapshots.ALL)}
         return json_response(responses.commit_table(done.metadata, metadata_location=done.location), headers=headers)
 
@@ -178,7 +178,7 @@ class IcebergRoutes:
         key = self._key(request, workspace, "renameTable", body)
         source = (wanted.source.namespace, wanted.source.name)
         destination = (wanted.destination.namespace, wanted.destination.name)
-        await workspace.tables.rename(source, destination, Kind.TABLE, key, _author(request))
+        await workspace.tables.rename(source, destination, key, _author(request))
         return no_content()
 
     # What every handler needs

@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arco.catalog.table_commit import TableCommits
-from arco.catalog.tables import Tables
+from arco.catalog.commits import Commits
+from arco.catalog.relations import Relations
+from arco.catalog.subject import Tables, Views
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed
+from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
+from arco.iceberg.view_metadata import ViewMetadata
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
@@ -16,8 +20,10 @@ from arco.storage.port import ObjectStore
 @dataclass(frozen=True, slots=True)
 class OpenWorkspace:
     parts: Workspace
-    commits: TableCommits
-    tables: Tables
+    table_commits: Commits[TableMetadata, CommitTable]
+    tables: Relations[TableMetadata, CreateTable]
+    view_commits: Commits[ViewMetadata, CommitView]
+    views: Relations[ViewMetadata, CreateView]
     client_config: Mapping[str, str]
 
 
@@ -45,12 +51,21 @@ class ServerState:
         found = self._open.get(scope)
         if found is None:
             parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy)
-            commits = TableCommits(parts, self._allowed)
-            found = OpenWorkspace(parts, commits, Tables(parts, commits, self._allowed), self._client_config)
+            tables, views = Tables(), Views()
+            table_commits, view_commits = Commits(parts, tables, self._allowed), Commits(parts, views, self._allowed)
+            found = OpenWorkspace(
+                parts,
+                table_commits,
+                Relations(parts, table_commits, tables),
+                view_commits,
+                Relations(parts, view_commits, views),
+                self._client_config,
+            )
             self._open[scope] = found
         return found
 
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
         for workspace in self._open.values():
-            await workspace.commits.settle()
+            await workspace.table_commits.settle()
+            await workspace.view_commits.settle()

@@ -1,4 +1,4 @@
-"""Tables: load, create, drop, rename.
+"""Tables and views by name: load, create, drop, rename.
 
 The tier-1 commit is the gate of visibility: a pointer or a metadata file without a name is garbage, not a table. A drop goes
 the other way round: first the pointer becomes a tombstone, so that commits under way fail, then the name goes. Whoever meets
@@ -7,47 +7,50 @@ older than a rename, and the pointer is swung back to life.
 """
 
 import asyncio
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from arco.catalog.answers import Answer
+from arco.catalog.commits import Base, Commits, together
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Entry, Format, Kind, Levels
 from arco.catalog.names import missing
 from arco.catalog.once import once
 from arco.catalog.operations import Create, Drop, Rename
-from arco.catalog.pointer import Pointer, Published, Ref, Source, Tombstone
-from arco.catalog.table_commit import Base, TableCommits, together
+from arco.catalog.pointer import Pointer, Published, Source, Tombstone
+from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
-from arco.iceberg import guardrails, table
-from arco.iceberg.guardrails import Allowed
-from arco.iceberg.metadata import TableMetadata
-from arco.iceberg.requests import CreateTable
+from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, OutcomeUnknown
-from arco.kernel.ids import TableUuid, clip, new_uuid4
+from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid4
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Held, Swung
-from arco.storage.keys import Phase, Slug, table_folder
+from arco.storage.keys import Phase, Slug, table_folder, view_folder
 from arco.storage.port import Lost, Unknown
 
+M = TypeVar("M")
+C = TypeVar("C", bound=CreateTable | CreateView)
 
-class Tables:
-    """The Iceberg tables of one workspace."""
 
-    def __init__(self, workspace: Workspace, commits: TableCommits, allowed: Allowed = guardrails.nowhere_else) -> None:
+class Relations(Generic[M, C]):
+    """The tables, or the views, of one workspace."""
+
+    def __init__(self, workspace: Workspace, commits: Commits[M, Any], subject: Subject[M, Any, C]) -> None:
         self._ws = workspace
         self._commits = commits
-        self._allowed = allowed
+        self._subject = subject
+        self._allowed = commits.allowed
 
     # Loading
 
-    async def load(self, levels: Levels, name: str) -> tuple[Entry, Base]:
+    async def load(self, levels: Levels, name: str) -> tuple[Entry, Base[M]]:
         """The table as it is now. Warm, name and pointer are checked together: one round trip."""
         for _ in range(SWAP_ATTEMPTS_MAX):
             seen = self._ws.tier1.seen
-            entry = seen.names.find(levels, name, Kind.TABLE)
+            entry = seen.names.find(levels, name, self._subject.kind)
             known = None if entry is None else self._commits.remembered(entry.uuid)
             names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
             base_read = asyncio.ensure_future(self._base(entry, known))
@@ -58,7 +61,7 @@ class Tables:
                 await self._ws.tier1.current()
                 continue
             if entry is None or entry.format is not Format.ICEBERG:
-                raise missing(levels, name, Kind.TABLE)
+                raise missing(levels, name, self._subject.kind)
             if base is None:
                 raise CorruptObject(f"table {entry.full_name} has no pointer", hint="run arco verify")
             if base.pointer.value.tombstone is None:
@@ -66,7 +69,7 @@ class Tables:
             await self.settle_tombstone(entry, base.pointer)
         raise OutcomeUnknown("this table was changed by others all the time")
 
-    async def _base(self, entry: Entry | None, known: Base | None) -> Base | None:
+    async def _base(self, entry: Entry | None, known: Base[M] | None) -> Base[M] | None:
         if entry is None:
             return None
         if known is not None and await self._ws.pointers.is_unchanged(known.pointer):
@@ -75,11 +78,8 @@ class Tables:
 
     # Creating
 
-    async def create(
-        self, levels: Levels, request: CreateTable, key: RequestKey, source: Source
-    ) -> tuple[TableMetadata, str]:
+    async def create(self, levels: Levels, request: C, key: RequestKey, source: Source) -> tuple[M, str]:
         """A new table and where its metadata lies."""
-        guardrails.check_properties(request.properties)
         uuid = new_uuid4(self._ws.entropy)
         first = msgspec.structs.replace(self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=uuid)
 
@@ -89,30 +89,36 @@ class Tables:
 
         answer = await once(self._ws, key, first, act)
         location = answer.metadata_location or ""
-        return table.decode(await self._ws.files.read(location), location), location
+        return self._subject.decode(await self._ws.files.read(location), location), location
 
-    async def _create(self, levels: Levels, request: CreateTable, key: RequestKey, source: Source, marker: Marker) -> str:
+    async def _create(self, levels: Levels, request: C, key: RequestKey, source: Source, marker: Marker) -> str:
         ws = self._ws
         uuid = marker.table_uuid or ""
         slug = Slug.from_name(request.name)
-        own = ws.locations.uri(table_folder(ws.scope, slug, TableUuid(uuid))).rstrip("/")
+        own = ws.locations.uri(self._folder(slug, uuid)).rstrip("/")
         root = (request.location or own).rstrip("/")
         if root != own and not self._allowed(root):
             raise InvalidInput(f"location {clip(root)} is not allowed", hint="leave it out: Arco places tables itself")
-        metadata = table.new_table(request, table_uuid=uuid, location=root, now_ms=marker.started_ms)
-        guardrails.check_locations(metadata, own_location=root, allowed=self._allowed)
+        metadata = self._subject.created(request, uuid, root, marker.started_ms, self._allowed)
         location = f"{root}/metadata/{ws.files.name(key, 0)}"
-        pointer = first_pointer(uuid, Kind.TABLE, metadata, location, ws.ulids.next(), key.hash, source)
-        await together(ws.files.write(location, table.encode(metadata, location)), self._first_swing(pointer))
+        pointer = first_pointer(
+            uuid, self._subject.kind, self._subject.facts(metadata), location, ws.ulids.next(), key.hash, source
+        )
+        await together(ws.files.write(location, self._subject.encode(metadata, location)), self._first_swing(pointer))
         reach("create.staged")
         entry = Entry(
-            uuid, ws.ulids.next(), Kind.TABLE, Format.ICEBERG, levels, request.name, root, 1,
+            uuid, ws.ulids.next(), self._subject.kind, Format.ICEBERG, levels, request.name, root, 1,
             marker.started_ms, marker.started_ms,
         )  # fmt: skip
         operation = Create(key_hash=key.hash, entry=entry, minted_ms=marker.started_ms)
         await ws.committer.submit(operation, since=marker.since, author=Author(source.principal, source.client))
         self._commits.finish_later(ws.receipts.ensure(Phase.COMMITTED, uuid, pointer.published[0]))
         return location
+
+    def _folder(self, slug: Slug, uuid: str) -> str:
+        if self._subject.kind is Kind.VIEW:
+            return view_folder(self._ws.scope, slug, ViewUuid(uuid))
+        return table_folder(self._ws.scope, slug, TableUuid(uuid))
 
     async def _first_swing(self, pointer: Pointer) -> None:
         """Create the pointer; one that is there already counts only if the same key made it."""
@@ -189,9 +195,9 @@ class Tables:
     # Renaming
 
     async def rename(
-        self, source: tuple[Levels, str], destination: tuple[Levels, str], kind: Kind, key: RequestKey, author: Author
+        self, source: tuple[Levels, str], destination: tuple[Levels, str], key: RequestKey, author: Author
     ) -> None:
-        entry = await self._need(*source, kind)
+        entry = await self._need(*source)
         first = msgspec.structs.replace(
             self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=entry.uuid, binding=entry.binding
         )
@@ -209,8 +215,9 @@ class Tables:
 
         await once(self._ws, key, first, act)
 
-    async def _need(self, levels: Levels, name: str, kind: Kind = Kind.TABLE) -> Entry:
+    async def _need(self, levels: Levels, name: str) -> Entry:
         """A name that exists now; its absence is never taken from memory."""
+        kind = self._subject.kind
         entry = self._ws.tier1.names.find(levels, name, kind)
         if entry is None:
             entry = (await self._ws.tier1.current()).names.find(levels, name, kind)
@@ -220,21 +227,20 @@ class Tables:
 
 
 def first_pointer(
-    uuid: str, kind: Kind, metadata: TableMetadata, location: str, event_id: str, created_by: str, source: Source
+    uuid: str, kind: Kind, facts: Facts, location: str, event_id: str, created_by: str, source: Source
 ) -> Pointer:
     """The pointer of a table that is created."""
-    facts = table.facts(metadata)
-    published = Published(event_id, 0, location, None, facts.current_snapshot_id, facts.last_updated_ms, source)
+    published = Published(event_id, 0, location, None, facts.snapshot_id, facts.at_ms, source)
     return Pointer(
         table_uuid=uuid,
         kind=kind,
         commit_number=0,
         metadata_location=location,
         previous_metadata_location=None,
-        snapshot_id=facts.current_snapshot_id,
-        refs={name: Ref(ref.snapshot_id, ref.type) for name, ref in facts.refs.items()},
+        snapshot_id=facts.snapshot_id,
+        refs=facts.refs,
         last_sequence_number=facts.last_sequence_number,
-        updated_at_ms=facts.last_updated_ms,
+        updated_at_ms=facts.at_ms,
         updated_by=source,
         published=(published,),
         created_by=created_by,

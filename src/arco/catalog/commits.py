@@ -1,4 +1,4 @@
-"""Commit of one table: never lost, never doubled, whatever reply is lost and whoever dies.
+"""Commit of one table or view: never lost, never doubled, whatever reply is lost and whoever dies.
 
     resolve → base → prepare → stage (claim ∥ metadata file ∥ pending receipt ∥ earlier receipts ∥ names) → swing → finish
 
@@ -12,44 +12,46 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal
 from arco.catalog.history import Landing, landing
 from arco.catalog.idempotency import Marker, RequestKey, State
-from arco.catalog.model import Entry, Kind, Levels
+from arco.catalog.model import Entry, Levels
 from arco.catalog.names import missing
-from arco.catalog.pointer import Pointer, Published, Ref, Source
+from arco.catalog.pointer import Pointer, Published, Source
+from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
-from arco.iceberg import guardrails, requirements, table, updates
-from arco.iceberg.guardrails import Allowed
-from arco.iceberg.metadata import TableMetadata
-from arco.iceberg.requests import CommitTable
+from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, Conflict, FixRequest, NoSuchTable, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, Conflict, FixRequest, OutcomeUnknown, Refresh
 from arco.kernel.limits import POINTER_CACHE_TABLES_MAX, SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import Phase
 from arco.storage.port import Lost, Unknown
 from arco.storage.readback import pause_s
 
+M = TypeVar("M")
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class Base(Generic[M]):
     """A pointer with its metadata. `receipts_exist` if this process knows that the receipts of its last swing do."""
 
     pointer: Held[Pointer]
-    metadata: TableMetadata
+    metadata: M
     receipts_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Generic[M]):
     """A commit that is computed and not yet written."""
 
-    base: Base
-    metadata: TableMetadata
+    base: Base[M]
+    metadata: M
     location: str
     event_id: str
 
@@ -59,25 +61,26 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """The table after a commit."""
+class Committed(Generic[M]):
+    """What is current after a commit."""
 
-    metadata: TableMetadata
+    metadata: M
     location: str
 
 
-class TableCommits:
-    """Commits of the tables of one workspace, with what this process remembers of them."""
+class Commits(Generic[M, R]):
+    """Commits of the tables, or of the views, of one workspace, with what this process remembers of them."""
 
-    def __init__(self, workspace: Workspace, allowed: Allowed = guardrails.nowhere_else) -> None:
+    def __init__(self, workspace: Workspace, subject: Subject[M, R, Any], allowed: Allowed = nowhere_else) -> None:
         self._ws = workspace
-        self._allowed = allowed
-        self._bases: OrderedDict[str, Base] = OrderedDict()
+        self.subject = subject
+        self.allowed = allowed
+        self._bases: OrderedDict[str, Base[M]] = OrderedDict()
         self._finishing: set[asyncio.Future[None]] = set()
 
-    async def commit(self, levels: Levels, name: str, request: CommitTable, key: RequestKey, source: Source) -> Committed:
+    async def commit(self, levels: Levels, name: str, request: R, key: RequestKey, source: Source) -> Committed[M]:
         """Commit, or raise why not. What a retry of a finished request gets is what it got the first time."""
-        attempt = _Attempt(self, self._ws, levels, name, request, key, source, self._allowed)
+        attempt = _Attempt(self, self._ws, levels, name, request, key, source)
         return await attempt.run()
 
     async def settle(self) -> None:
@@ -85,10 +88,10 @@ class TableCommits:
         while self._finishing:
             await asyncio.gather(*self._finishing, return_exceptions=True)
 
-    def remembered(self, uuid: str) -> Base | None:
+    def remembered(self, uuid: str) -> Base[M] | None:
         return self._bases.get(uuid)
 
-    def remember(self, base: Base) -> None:
+    def remember(self, base: Base[M]) -> None:
         uuid = base.pointer.value.table_uuid
         known = self._bases.get(uuid)
         if known is None or known.pointer.generation <= base.pointer.generation:
@@ -100,7 +103,7 @@ class TableCommits:
     def forget(self, uuid: str) -> None:
         self._bases.pop(uuid, None)
 
-    async def read_base(self, uuid: str) -> Base | None:
+    async def read_base(self, uuid: str) -> Base[M] | None:
         """The table as it is now, from the store."""
         pointer = await self._ws.pointers.read(uuid)
         if pointer is None:
@@ -109,7 +112,7 @@ class TableCommits:
         if known is not None and known.pointer.version == pointer.version:
             return known
         location = pointer.value.metadata_location
-        base = Base(pointer, table.decode(await self._ws.files.read(location), location))
+        base = Base(pointer, self.subject.decode(await self._ws.files.read(location), location))
         self.remember(base)
         return base
 
@@ -125,19 +128,18 @@ class TableCommits:
             task.exception()
 
 
-class _Attempt:
+class _Attempt(Generic[M, R]):
     """One request on its way through the steps, across as many bases as it takes."""
 
     def __init__(
         self,
-        commits: TableCommits,
+        commits: Commits[M, R],
         workspace: Workspace,
         levels: Levels,
         name: str,
-        request: CommitTable,
+        request: R,
         key: RequestKey,
         source: Source,
-        allowed: Allowed,
     ) -> None:
         self._commits = commits
         self._ws = workspace
@@ -146,11 +148,11 @@ class _Attempt:
         self._request = request
         self._key = key
         self._source = source
-        self._allowed = allowed
+        self._subject = commits.subject
         self._marker: Held[Marker] | None = None
         self._swung_before = False
 
-    async def run(self) -> Committed:
+    async def run(self) -> Committed[M]:
         entry = await self._resolve()
         try:
             for attempt in range(SWAP_ATTEMPTS_MAX):
@@ -177,11 +179,11 @@ class _Attempt:
         return entry
 
     def _find(self) -> Entry | None:
-        return self._ws.tier1.names.find(self._levels, self._name, Kind.TABLE)
+        return self._ws.tier1.names.find(self._levels, self._name, self._subject.kind)
 
     async def _resolve_without_name(self) -> Entry:
         """No such name: but a retry of a commit that landed before a drop or rename must hear what it heard."""
-        refusal = missing(self._levels, self._name, Kind.TABLE)
+        refusal = missing(self._levels, self._name, self._subject.kind)
         if not self._key.durable:
             raise refusal
         failed = self._failed(self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence), refusal)
@@ -194,23 +196,23 @@ class _Attempt:
             await self._replay(held)
             raise refusal
         if entry is None:
-            raise NoSuchTable(refusal.message)
+            raise refusal
         return entry
 
     # One base
 
-    async def _try(self, entry: Entry, *, warm: bool) -> Committed | None:
+    async def _try(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
         """One pass over the steps. None if the base was lost and another pass is needed."""
         prepared = await self._prepare(entry, warm=warm)
         if prepared.metadata is prepared.base.metadata:
             return await self._nothing_to_do(prepared)
-        adopted = await self._stage(entry, prepared)
-        if not isinstance(adopted, TableMetadata):
-            return adopted
+        staged = await self._stage(entry, prepared)
+        if not isinstance(staged, Prepared):
+            return staged
         reach("commit.staged")
-        return await self._swing(entry, replace(prepared, metadata=adopted))
+        return await self._swing(entry, staged)
 
-    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared:
+    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M]:
         """Compute the commit on a base: on what is remembered if that works, and never refuse on that alone."""
         known = self._commits.remembered(entry.uuid) if warm else None
         if known is not None:
@@ -220,22 +222,19 @@ class _Attempt:
                 self._commits.forget(entry.uuid)
         base = await self._commits.read_base(entry.uuid)
         if base is None or base.pointer.value.tombstone is not None:
-            raise missing(self._levels, self._name, Kind.TABLE)
+            raise missing(self._levels, self._name, self._subject.kind)
         return self._computed(base)
 
-    def _computed(self, base: Base) -> Prepared:
-        own = base.metadata.location
-        requirements.check(self._request.requirements, base.metadata)
-        guardrails.check_updates(self._request.updates, own_location=own, allowed=self._allowed)
-        location = base.pointer.value.metadata_location
-        after = updates.apply(
-            base.metadata, self._request.updates, now_ms=self._ws.clock.now_ms(), previous_location=location
+    def _computed(self, base: Base[M]) -> Prepared[M]:
+        pointer = base.pointer.value
+        after = self._subject.committed(
+            base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._commits.allowed
         )
-        guardrails.check_locations(after, own_location=own, allowed=self._allowed)
-        name = self._ws.files.name(self._key, base.pointer.value.commit_number + 1)
-        return Prepared(base, after, f"{own.rstrip('/')}/metadata/{name}", self._ws.ulids.next())
+        name = self._ws.files.name(self._key, pointer.commit_number + 1)
+        location = f"{self._subject.place(base.metadata).rstrip('/')}/metadata/{name}"
+        return Prepared(base, after, location, self._ws.ulids.next())
 
-    async def _nothing_to_do(self, prepared: Prepared) -> Committed:
+    async def _nothing_to_do(self, prepared: Prepared[M]) -> Committed[M]:
         """The updates change nothing. That is an answer about now, so the pointer must still be the one it was."""
         if not await self._ws.pointers.is_unchanged(prepared.base.pointer):
             self._commits.forget(prepared.base.pointer.value.table_uuid)
@@ -244,8 +243,8 @@ class _Attempt:
 
     # Stage
 
-    async def _stage(self, entry: Entry, prepared: Prepared) -> TableMetadata | Committed | None:
-        """Everything before the swing, in one round: the metadata to swing to, which an earlier attempt may have written.
+    async def _stage(self, entry: Entry, prepared: Prepared[M]) -> Prepared[M] | Committed[M] | None:
+        """Everything before the swing, in one round: what to swing to, which an earlier attempt may have written.
 
         Or the result, if the request was finished before; or None, if its marker was taken over and all begins anew.
         """
@@ -254,7 +253,7 @@ class _Attempt:
         pending = self._published(prepared)
         marker_write = asyncio.ensure_future(self._write_marker(prepared, seen.sequence))
         file_write = asyncio.ensure_future(
-            ws.files.write(prepared.location, table.encode(prepared.metadata, prepared.location))
+            ws.files.write(prepared.location, self._subject.encode(prepared.metadata, prepared.location))
         )
         names_check = asyncio.ensure_future(ws.tier1.is_unchanged(seen))
         await together(
@@ -273,10 +272,10 @@ class _Attempt:
             await ws.tier1.current()
             current = ws.tier1.names.by_uuid(entry.uuid)
             if current is None or (current.namespace, current.name) != (self._levels, self._name):
-                raise missing(self._levels, self._name, Kind.TABLE)
-        return table.decode(data, prepared.location)
+                raise missing(self._levels, self._name, self._subject.kind)
+        return replace(prepared, metadata=self._subject.decode(data, prepared.location))
 
-    async def _write_marker(self, prepared: Prepared, since: int) -> Held[Marker] | None:
+    async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
         """Claim the key, or renew our claim for a new base: each swing has its own marker write before it."""
         if not self._key.durable:
             return None
@@ -294,28 +293,29 @@ class _Attempt:
             return await self._ws.markers.claim(self._key, marker)
         return await self._ws.markers.renew(self._key, self._marker, marker)
 
-    async def _ensure_receipts(self, base: Base) -> None:
+    async def _ensure_receipts(self, base: Base[M]) -> None:
         if base.receipts_exist:
             return
         uuid = base.pointer.value.table_uuid
         await together(*(self._ws.receipts.ensure(Phase.COMMITTED, uuid, one) for one in base.pointer.value.published))
 
-    def _published(self, prepared: Prepared) -> Published:
+    def _published(self, prepared: Prepared[M]) -> Published:
+        facts = self._subject.facts(prepared.metadata)
         return Published(
             event_id=prepared.event_id,
             commit_number=prepared.number,
             metadata_location=prepared.location,
             previous_metadata_location=prepared.base.pointer.value.metadata_location,
-            snapshot_id=prepared.metadata.current_snapshot_id,
-            at_ms=prepared.metadata.last_updated_ms,
+            snapshot_id=facts.snapshot_id,
+            at_ms=facts.at_ms,
             source=self._source,
         )
 
     # Swing and after
 
-    async def _swing(self, entry: Entry, prepared: Prepared) -> Committed | None:
+    async def _swing(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
         published = self._published(prepared)
-        after = next_pointer(prepared.base.pointer.value, published, prepared.metadata)
+        after = next_pointer(prepared.base.pointer.value, published, self._subject.facts(prepared.metadata))
         self._swung_before = True
         outcome = await self._ws.pointers.swing(prepared.base.pointer, after)
         reach("commit.swung")
@@ -331,12 +331,12 @@ class _Attempt:
                 return await self._look_back(entry, prepared, published, outcome)
 
     async def _look_back(
-        self, entry: Entry, prepared: Prepared, published: Published, outcome: Lost | Unknown
-    ) -> Committed | None:
+        self, entry: Entry, prepared: Prepared[M], published: Published, outcome: Lost | Unknown
+    ) -> Committed[M] | None:
         """Not a definite success: ask history before anything is computed again, for another attempt may share our file."""
         pointer = await self._ws.pointers.read(entry.uuid)
         base_number = prepared.base.pointer.value.commit_number
-        match await landing(prepared.location, base_number, pointer, self._ws.files, self._ws.receipts):
+        match await landing(prepared.location, base_number, pointer, self._ws, self._subject):
             case Landing.LANDED:
                 return self._landed(entry, prepared, published)
             case Landing.NOT_YET if isinstance(outcome, Unknown):
@@ -344,11 +344,11 @@ class _Attempt:
             case Landing.NEVER | Landing.NOT_YET:
                 return None
 
-    def _landed(self, entry: Entry, prepared: Prepared, published: Published) -> Committed:
+    def _landed(self, entry: Entry, prepared: Prepared[M], published: Published) -> Committed[M]:
         self._commits.finish_later(self._finish(entry, prepared, published))
         return Committed(prepared.metadata, prepared.location)
 
-    async def _finish(self, entry: Entry, prepared: Prepared, published: Published) -> None:
+    async def _finish(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
         await self._ws.receipts.ensure(Phase.COMMITTED, entry.uuid, published)
         reach("commit.receipt_written")
@@ -362,7 +362,7 @@ class _Attempt:
 
     # A request that was sent before
 
-    async def _resume(self, entry: Entry) -> Committed | None:
+    async def _resume(self, entry: Entry) -> Committed[M] | None:
         """The key is in use: hear its answer, find that it landed, wait for it, or take it over."""
         held = await self._ws.markers.existing(self._key)
         if held.value.state is State.IN_PROGRESS:
@@ -374,24 +374,22 @@ class _Attempt:
             return await self._replay(held)
         return await self._take_over(entry, held)
 
-    async def _replay(self, held: Held[Marker]) -> Committed:
+    async def _replay(self, held: Held[Marker]) -> Committed[M]:
         marker = held.value
         if marker.refusal is not None:
             raise replayed_error(marker.refusal)
         location = marker.metadata_location
         if location is None:
             raise OutcomeUnknown("the record of this request names no commit")
-        return Committed(table.decode(await self._ws.files.read(location), location), location)
+        return Committed(self._subject.decode(await self._ws.files.read(location), location), location)
 
-    async def _recover(self, held: Held[Marker]) -> Committed | None:
+    async def _recover(self, held: Held[Marker]) -> Committed[M] | None:
         """An unfinished marker whose commit is in history: finish what its owner left."""
         marker = held.value
         if marker.table_uuid is None or marker.metadata_location is None or marker.base_commit_number is None:
             return None
         pointer = await self._ws.pointers.read(marker.table_uuid)
-        found = await landing(
-            marker.metadata_location, marker.base_commit_number, pointer, self._ws.files, self._ws.receipts
-        )
+        found = await landing(marker.metadata_location, marker.base_commit_number, pointer, self._ws, self._subject)
         if found is not Landing.LANDED or pointer is None:
             return None
         for published in pointer.value.published:
@@ -401,7 +399,7 @@ class _Attempt:
         await self._ws.markers.object(self._key).swap(held, done)
         return await self._replay(held)
 
-    async def _take_over(self, entry: Entry, held: Held[Marker]) -> Committed | None:
+    async def _take_over(self, entry: Entry, held: Held[Marker]) -> Committed[M] | None:
         """A silent attempt's marker becomes ours. Its file keeps its name while its base is current, so we may share it."""
         landed = await self._recover(held)
         if landed is not None:
@@ -438,16 +436,15 @@ class _Attempt:
         return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))
 
 
-def next_pointer(base: Pointer, published: Published, metadata: TableMetadata) -> Pointer:
+def next_pointer(base: Pointer, published: Published, facts: Facts) -> Pointer:
     """The pointer after one commit."""
-    facts = table.facts(metadata)
     return msgspec.structs.replace(
         base,
         commit_number=published.commit_number,
         metadata_location=published.metadata_location,
         previous_metadata_location=published.previous_metadata_location,
-        snapshot_id=facts.current_snapshot_id,
-        refs={name: Ref(ref.snapshot_id, ref.type) for name, ref in facts.refs.items()},
+        snapshot_id=facts.snapshot_id,
+        refs=facts.refs,
         last_sequence_number=facts.last_sequence_number,
         updated_at_ms=published.at_ms,
         updated_by=published.source,

@@ -1,0 +1,126 @@
+"""What the commit path needs to know about a table or a view, so that one path serves both.
+
+A subject turns requests into metadata and metadata into bytes; it is pure. Everything that makes a commit safe (markers,
+pointers, receipts, history) is the same for all and lives in `commits.py` and `relations.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from arco.catalog.model import Kind
+from arco.catalog.pointer import Ref
+from arco.iceberg import guardrails, requirements, table, updates, view_metadata, views
+from arco.iceberg.guardrails import Allowed
+from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
+from arco.iceberg.view_metadata import ViewMetadata
+
+M = TypeVar("M")
+R_contra = TypeVar("R_contra", contravariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a pointer and a receipt say of a metadata file. `at_ms` follows from the file alone."""
+
+    at_ms: int
+    snapshot_id: int | None
+    last_sequence_number: int
+    refs: dict[str, Ref]
+    previous_locations: tuple[str, ...]
+
+
+class Subject(Protocol[M, R_contra, C_contra]):
+    """Metadata of one kind, with its commits and its creations."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def decode(self, data: bytes, location: str) -> M: ...
+
+    def encode(self, metadata: M, location: str) -> bytes: ...
+
+    def place(self, metadata: M) -> str:
+        """The location that everything of it lies under."""
+        ...
+
+    def facts(self, metadata: M) -> Facts: ...
+
+    def created(self, request: C_contra, uuid: str, location: str, now_ms: int, allowed: Allowed) -> M:
+        """New metadata, or why not."""
+        ...
+
+    def committed(self, base: M, request: R_contra, now_ms: int, previous_location: str, allowed: Allowed) -> M:
+        """The metadata after a commit: `base` itself if nothing changes. Raises why the commit does not apply."""
+        ...
+
+
+class Tables:
+    """Iceberg tables."""
+
+    kind = Kind.TABLE
+
+    def decode(self, data: bytes, location: str) -> TableMetadata:
+        return table.decode(data, location)
+
+    def encode(self, metadata: TableMetadata, location: str) -> bytes:
+        return table.encode(metadata, location)
+
+    def place(self, metadata: TableMetadata) -> str:
+        return metadata.location
+
+    def facts(self, metadata: TableMetadata) -> Facts:
+        found = table.facts(metadata)
+        refs = {name: Ref(ref.snapshot_id, ref.type) for name, ref in found.refs.items()}
+        log: list[dict[str, Any]] = metadata.document.get("metadata-log", [])
+        previous = tuple(str(entry.get("metadata-file")) for entry in log)
+        return Facts(found.last_updated_ms, found.current_snapshot_id, found.last_sequence_number, refs, previous)
+
+    def created(self, request: CreateTable, uuid: str, location: str, now_ms: int, allowed: Allowed) -> TableMetadata:
+        guardrails.check_properties(request.properties)
+        metadata = table.new_table(request, table_uuid=uuid, location=location, now_ms=now_ms)
+        guardrails.check_locations(metadata, own_location=location, allowed=allowed)
+        return metadata
+
+    def committed(
+        self, base: TableMetadata, request: CommitTable, now_ms: int, previous_location: str, allowed: Allowed
+    ) -> TableMetadata:
+        requirements.check(request.requirements, base)
+        guardrails.check_updates(request.updates, own_location=base.location, allowed=allowed)
+        after = updates.apply(base, request.updates, now_ms=now_ms, previous_location=previous_location)
+        guardrails.check_locations(after, own_location=base.location, allowed=allowed)
+        return after
+
+
+class Views:
+    """Iceberg views."""
+
+    kind = Kind.VIEW
+
+    def decode(self, data: bytes, location: str) -> ViewMetadata:
+        return view_metadata.decode_view(data, location)
+
+    def encode(self, metadata: ViewMetadata, location: str) -> bytes:
+        return view_metadata.encode_view(metadata, location)
+
+    def place(self, metadata: ViewMetadata) -> str:
+        return metadata.location
+
+    def facts(self, metadata: ViewMetadata) -> Facts:
+        return Facts(int(metadata.current_version["timestamp-ms"]), None, 0, {}, ())
+
+    def created(self, request: CreateView, uuid: str, location: str, now_ms: int, allowed: Allowed) -> ViewMetadata:
+        guardrails.check_properties(request.properties)
+        metadata = views.new_view(request, view_uuid=uuid, location=location, now_ms=now_ms)
+        guardrails.check_locations(metadata, own_location=location, allowed=allowed)
+        return metadata
+
+    def committed(
+        self, base: ViewMetadata, request: CommitView, now_ms: int, previous_location: str, allowed: Allowed
+    ) -> ViewMetadata:
+        requirements.check_view(request.requirements, base)
+        guardrails.check_updates(request.updates, own_location=base.location, allowed=allowed)
+        after = views.apply_view(base, request.updates, now_ms=now_ms)
+        guardrails.check_locations(after, own_location=base.location, allowed=allowed)
+        return after

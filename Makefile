@@ -31,11 +31,12 @@ types: setup ## strict types
 contract: setup ## the order of the rooms
 	$(BIN)/lint-imports
 
-tests: setup ## the test suite with branch coverage
+tests: setup ## the test suite with branch coverage, then the simulation campaigns without (tracing slows them down)
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m "not stores and not soak"
+	$(BIN)/coverage run -m pytest -m "not stores and not campaign"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
+	$(BIN)/pytest -m campaign
 
 stores: setup ## the contract on the store servers that need Node or Go
 	@tests/servers/build.sh

@@ -11,6 +11,12 @@ def test_run_reports_seeds_and_speed(capsys: pytest.CaptureFixture[str]) -> None
     assert "cas_counter: 120 seeds" in capsys.readouterr().out
 
 
+def test_all_scenarios_run_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "all", "--seeds", "1..8"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{name}: 8 seeds" in said for name in SCENARIOS)
+
+
 def test_replay_prints_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "lease_steal", "--seed", "3", "--trace"]) == 0
     said = capsys.readouterr().out

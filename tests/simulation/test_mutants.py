@@ -9,6 +9,7 @@ from arco_sim.mutants import Mutant, hunt, load_all
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "src"
+pytestmark = pytest.mark.campaign
 MUTANTS = load_all(HERE / "mutants")
 
 

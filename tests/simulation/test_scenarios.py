@@ -9,6 +9,7 @@ from arco_sim.runner import replays_alike, run_seed, shrink
 from arco_sim.scenario import Scenario, violate
 from arco_sim.scenarios.registry import SCENARIOS
 
+pytestmark = pytest.mark.campaign
 SEEDS = 1000
 SEEDS_OF_LONG_SCENARIOS = 150
 ALL = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
@@ -75,6 +76,9 @@ class _Doubtful:
     promise = "nothing happens twice"
     profile = SCENARIOS["cas_counter"].profile
     faults = SCENARIOS["cas_counter"].faults
+
+    async def prepare(self, world, env):
+        """Nothing is there at first."""
 
     def start(self, world, *, small):
         world.spawn("writer", self._write)

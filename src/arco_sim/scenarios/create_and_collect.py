@@ -72,7 +72,7 @@ class CreateAndCollect:
     promise = (
         "a numbered record that was acknowledged is folded exactly once, however long its writer or the collector stalls"
     )
-    profile = FaultProfile.of(fault_share=0.14, crash_share=0.01, stall_s=120.0)
+    profile = FaultProfile.of(fault_share=0.24, crash_share=0.01, stall_s=40.0)
     faults = tuple(Fault)
 
     async def prepare(self, world: World, env: Env) -> None:

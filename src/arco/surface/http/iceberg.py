@@ -23,6 +23,7 @@ SEPARATOR = "\x1f"
 _P = "/iceberg/v1/{prefix}"
 _NS = f"{_P}/namespaces/{{namespace}}"
 _TABLE = f"{_NS}/tables/{{table}}"
+_VIEW = f"{_NS}/views/{{view}}"
 
 
 class IcebergRoutes:
@@ -47,6 +48,13 @@ class IcebergRoutes:
             route("POST", _TABLE, self.commit_table),
             route("DELETE", _TABLE, self.drop_table),
             route("POST", f"{_P}/tables/rename", self.rename_table),
+            route("GET", f"{_NS}/views", self.list_views),
+            route("POST", f"{_NS}/views", self.create_view),
+            route("GET", _VIEW, self.load_view),
+            route("HEAD", _VIEW, self.view_exists),
+            route("POST", _VIEW, self.commit_view),
+            route("DELETE", _VIEW, self.drop_view),
+            route("POST", f"{_P}/views/rename", self.rename_view),
         ]
 
     # Config
@@ -118,10 +126,13 @@ class IcebergRoutes:
     # Tables
 
     async def list_tables(self, request: Request) -> Response:
+        return await self._list(request, Kind.TABLE)
+
+    async def _list(self, request: Request, kind: Kind) -> Response:
         workspace = self._workspace(request)
         levels = decode_levels(request.segments[1])
         names = (await workspace.parts.tier1.current()).names
-        members = [entry.name for entry in names.members(levels, Kind.TABLE)]
+        members = [entry.name for entry in names.members(levels, kind)]
         page, token = _page(members, request, lambda name: name)
         return json_response({"identifiers": [{"namespace": levels, "name": name} for name in page]} | token)
 
@@ -181,6 +192,58 @@ class IcebergRoutes:
         await workspace.tables.rename(source, destination, key, _author(request))
         return no_content()
 
+    # Views
+
+    async def list_views(self, request: Request) -> Response:
+        return await self._list(request, Kind.VIEW)
+
+    async def create_view(self, request: Request) -> Response:
+        workspace = self._workspace(request)
+        body = request.json()
+        wanted = requests.parse_create_view(body)
+        key = self._key(request, workspace, "createView", body)
+        levels = decode_levels(request.segments[1])
+        metadata, location = await workspace.views.create(levels, wanted, key, _source(request))
+        return json_response(responses.load_view(metadata, metadata_location=location, config=workspace.client_config))
+
+    async def load_view(self, request: Request) -> Response:
+        workspace = self._workspace(request)
+        _, base = await workspace.views.load(decode_levels(request.segments[1]), request.segments[2])
+        location = base.pointer.value.metadata_location
+        result = responses.load_view(base.metadata, metadata_location=location, config=workspace.client_config)
+        return json_response(result, headers={"ETag": _etag(location, Snapshots.ALL)})
+
+    async def view_exists(self, request: Request) -> Response:
+        await self.load_view(request)
+        return no_content()
+
+    async def commit_view(self, request: Request) -> Response:
+        workspace = self._workspace(request)
+        body = request.json()
+        wanted = requests.parse_commit_view(body)
+        key = self._key(request, workspace, "replaceView", body)
+        levels = decode_levels(request.segments[1])
+        done = await workspace.view_commits.commit(levels, request.segments[2], wanted, key, _source(request))
+        result = responses.load_view(done.metadata, metadata_location=done.location, config=workspace.client_config)
+        return json_response(result)
+
+    async def drop_view(self, request: Request) -> Response:
+        workspace = self._workspace(request)
+        key = self._key(request, workspace, "dropView", None)
+        levels, name = decode_levels(request.segments[1]), request.segments[2]
+        await workspace.views.drop(levels, name, purge=False, key=key, author=_author(request))
+        return no_content()
+
+    async def rename_view(self, request: Request) -> Response:
+        workspace = self._workspace(request)
+        body = request.json()
+        wanted = requests.parse_rename(body)
+        key = self._key(request, workspace, "renameView", body)
+        source = (wanted.source.namespace, wanted.source.name)
+        destination = (wanted.destination.namespace, wanted.destination.name)
+        await workspace.views.rename(source, destination, key, _author(request))
+        return no_content()
+
     # What every handler needs
 
     def _workspace(self, request: Request) -> OpenWorkspace:
@@ -238,6 +301,6 @@ def _page(items: list[Any], request: Request, name_of: Callable[[Any], str]) -> 
 
 def _spec_template(template: str) -> str:
     """A route as the specification writes it."""
-    names = iter(("prefix", "namespace", "table"))
+    names = iter(("prefix", "namespace", "view" if "/views/" in template else "table"))
     parts = [f"{{{next(names)}}}" if part == "{}" else part for part in template.strip("/").split("/")]
     return "/" + "/".join(parts)

@@ -51,6 +51,7 @@ class Marker(msgspec.Struct, frozen=True):
     started_ms: int
     attempt: int
     since: int
+    minted_ms: int
     answer: Answer | None = None
     refusal: Refusal | None = None
     table_uuid: str | None = None
@@ -113,8 +114,9 @@ class Markers:
         return RequestKey(key, operation, request_hash)
 
     def fresh(self, key: RequestKey, since: int) -> Marker:
-        """A marker for a first attempt."""
-        return Marker(State.IN_PROGRESS, key.key, key.operation, key.request_hash, self._clock.now_ms(), 1, since)
+        """A marker for a first attempt. `minted_ms` stays when it is taken over: what is made of it must stay the same."""
+        now_ms = self._clock.now_ms()
+        return Marker(State.IN_PROGRESS, key.key, key.operation, key.request_hash, now_ms, 1, since, now_ms)
 
     def object(self, key: RequestKey) -> CasObject[Marker]:
         name = str(MarkerKey(self._scope, KeyHash(key.hash)))

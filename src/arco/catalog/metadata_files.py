@@ -9,6 +9,7 @@ from collections import OrderedDict
 
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.locations import Locations
+from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
@@ -22,9 +23,12 @@ from arco.storage.readback import put_settled
 class MetadataFiles:
     """The metadata files under one root. Files never change, so what was read once is remembered."""
 
-    def __init__(self, store: ObjectStore, locations: Locations, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, store: ObjectStore, locations: Locations, policy: LocationPolicy, clock: Clock, entropy: Entropy
+    ) -> None:
         self._store = store
         self._locations = locations
+        self._policy = policy
         self._clock = clock
         self._entropy = entropy
         self._cache: OrderedDict[str, bytes] = OrderedDict()
@@ -35,9 +39,8 @@ class MetadataFiles:
 
     async def write(self, location: str, data: bytes) -> bytes:
         """Write a file, or adopt the one that is there: the bytes that count from now on."""
-        outcome = await put_settled(
-            self._store, self._key(location), data, Absent(), clock=self._clock, entropy=self._entropy
-        )
+        store, key = self._where(location)
+        outcome = await put_settled(store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
         match outcome:
             case Landed():
                 self._remember(location, data)
@@ -58,17 +61,21 @@ class MetadataFiles:
         if location in self._cache:
             self._cache.move_to_end(location)
             return self._cache[location]
-        found = await self._store.get(self._key(location))
+        store, key = self._where(location)
+        found = await store.get(key)
         if found is None:
             return None
         self._remember(location, found.data)
         return found.data
 
-    def _key(self, location: str) -> str:
+    def _where(self, location: str) -> tuple[ObjectStore, str]:
         key = self._locations.key(location)
-        if key is None:
+        if key is not None:
+            return self._store, key
+        outside = self._policy.outside(location)
+        if outside is None:
             raise InvalidInput(f"location {clip(location, 300)!r} is outside the root", hint="use a location inside it")
-        return key
+        return outside
 
     def _remember(self, location: str, data: bytes) -> None:
         self._cache[location] = data

@@ -22,6 +22,7 @@ from arco.catalog.operations import Create, Drop, Rename
 from arco.catalog.pointer import Pointer, Published, Source, Tombstone
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
+from arco.iceberg.locations import same_place
 from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, OutcomeUnknown
@@ -92,25 +93,32 @@ class Relations(Generic[M, C]):
         return self._subject.decode(await self._ws.files.read(location), location), location
 
     async def _create(self, levels: Levels, request: C, key: RequestKey, source: Source, marker: Marker) -> str:
-        ws = self._ws
-        uuid = marker.table_uuid or ""
-        slug = Slug.from_name(request.name)
-        own = ws.locations.uri(self._folder(slug, uuid)).rstrip("/")
-        root = (request.location or own).rstrip("/")
-        if root != own and not self._allowed(root):
-            raise InvalidInput(f"location {clip(root)} is not allowed", hint="leave it out: Arco places tables itself")
-        metadata = self._subject.created(request, uuid, root, marker.started_ms, self._allowed)
-        location = f"{root}/metadata/{ws.files.name(key, 0)}"
-        pointer = first_pointer(
-            uuid, self._subject.kind, self._subject.facts(metadata), location, ws.ulids.next(), key.hash, source
-        )
+        metadata = self.described(request, marker.table_uuid or "", marker.minted_ms)
+        return await self.publish_new(levels, request.name, metadata, key, source, marker)
+
+    def described(self, request: C, uuid: str, at_ms: int) -> M:
+        """The metadata that a create request asks for, in its own place or one that is allowed."""
+        own = self.own_location(Slug.from_name(request.name), uuid)
+        place = (request.location or own).rstrip("/")
+        if not same_place(place, own) and not self._allowed(place):
+            raise InvalidInput(f"location {clip(place)} is not allowed", hint="leave it out: Arco places tables itself")
+        return self._subject.created(request, uuid, place, at_ms, self._allowed)
+
+    def own_location(self, slug: Slug, uuid: str) -> str:
+        return self._ws.locations.uri(self._folder(slug, uuid)).rstrip("/")
+
+    async def publish_new(
+        self, levels: Levels, name: str, metadata: M, key: RequestKey, source: Source, marker: Marker
+    ) -> str:
+        """Write the first metadata file and the pointer, then take the name: that is what makes it exist."""
+        ws, uuid, place = self._ws, marker.table_uuid or "", self._subject.place(metadata).rstrip("/")
+        location = f"{place}/metadata/{ws.files.name(key, 0)}"
+        facts = self._subject.facts(metadata)
+        pointer = first_pointer(uuid, self._subject.kind, facts, location, ws.ulids.next(), key.hash, source)
         await together(ws.files.write(location, self._subject.encode(metadata, location)), self._first_swing(pointer))
         reach("create.staged")
-        entry = Entry(
-            uuid, ws.ulids.next(), self._subject.kind, Format.ICEBERG, levels, request.name, root, 1,
-            marker.started_ms, marker.started_ms,
-        )  # fmt: skip
-        operation = Create(key_hash=key.hash, entry=entry, minted_ms=marker.started_ms)
+        entry = new_entry(uuid, ws.ulids.next(), self._subject.kind, levels, name, place, marker.minted_ms)
+        operation = Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms)
         await ws.committer.submit(operation, since=marker.since, author=Author(source.principal, source.client))
         self._commits.finish_later(ws.receipts.ensure(Phase.COMMITTED, uuid, pointer.published[0]))
         return location
@@ -224,6 +232,11 @@ class Relations(Generic[M, C]):
         if entry is None:
             raise missing(levels, name, kind)
         return entry
+
+
+def new_entry(uuid: str, asset_id: str, kind: Kind, levels: Levels, name: str, location: str, at_ms: int) -> Entry:
+    """The entry of something that is created."""
+    return Entry(uuid, asset_id, kind, Format.ICEBERG, levels, name, location, 1, at_ms, at_ms)
 
 
 def first_pointer(

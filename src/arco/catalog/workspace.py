@@ -8,6 +8,7 @@ from arco.catalog.idempotency import Markers
 from arco.catalog.locations import Locations
 from arco.catalog.metadata_files import MetadataFiles
 from arco.catalog.pointer import Pointers
+from arco.catalog.policy import LocationPolicy
 from arco.catalog.receipts import Receipts
 from arco.catalog.tier1 import Tier1
 from arco.kernel.clock import Clock
@@ -32,7 +33,15 @@ class Workspace:
     locations: Locations
 
     @classmethod
-    def on(cls, store: ObjectStore, base_uri: str, scope: Scope, clock: Clock, entropy: Entropy) -> Self:
+    def on(
+        cls,
+        store: ObjectStore,
+        base_uri: str,
+        scope: Scope,
+        clock: Clock,
+        entropy: Entropy,
+        policy: LocationPolicy | None = None,
+    ) -> Self:
         tier1 = Tier1(store, scope, clock, entropy)
         locations = Locations(base_uri)
         return cls(
@@ -45,6 +54,6 @@ class Workspace:
             Pointers(store, scope, clock, entropy),
             Receipts(store, scope, clock, entropy),
             Markers(store, scope, clock, entropy),
-            MetadataFiles(store, locations, clock, entropy),
+            MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
             locations,
         )

@@ -87,3 +87,6 @@ METADATA_CACHE_FILES_MAX = 2048
 
 # Tables whose pointer and metadata a server remembers.
 POINTER_CACHE_TABLES_MAX = 4096
+
+# A staged create that nobody commits: how long its place is kept.
+STAGED_INTENT_LIFETIME_S = 24 * 3600

@@ -64,6 +64,10 @@ def serve(
     option: Options = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8181,
+    allow_location: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PREFIX", help="Accept tables in this folder outside the root, as file:/path (repeatable)."),
+    ] = None,
 ) -> None:
     """Serve the Iceberg REST catalog of a root under /iceberg, until interrupted.
 
@@ -71,7 +75,7 @@ def serve(
 
       arco serve --root ./lake --port 8181
     """
-    import_module("arco.surface.cli.serve").serve(root, option or [], host, port)
+    import_module("arco.surface.cli.serve").serve(root, option or [], host, port, allow_location or [])
 
 
 @app.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 import uvicorn
 from rich.console import Console
 
-from arco.iceberg.guardrails import nowhere_else
+from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import UlidSource
@@ -18,14 +18,15 @@ from arco.surface.http.app import App
 from arco.surface.http.server_state import ServerState
 
 
-def serve(root: str | None, options: list[str], host: str, port: int) -> None:
+def serve(root: str | None, options: list[str], host: str, port: int, allowed: list[str]) -> None:
     """Test the store, then serve until interrupted."""
     settings = load_settings(root, options)
     clock, entropy = SystemClock(), SystemEntropy()
     store = open_root(settings.root, settings.options, clock, entropy)
     asyncio.run(require_suitable(store, clock, entropy))
     parsed = parse_root(settings.root)
-    state = ServerState(store, base_uri(parsed), client_config(settings), nowhere_else, clock, entropy)
+    policy = LocationPolicy.of(allowed, clock, entropy)
+    state = ServerState(store, base_uri(parsed), client_config(settings), policy, clock, entropy)
     app = App(state, UlidSource(clock, entropy))
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="on")
     _Server(config, str(parsed)).run()

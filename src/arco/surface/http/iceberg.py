@@ -8,7 +8,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Kind, Levels
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
 from arco.catalog.pointer import Source
-from arco.iceberg import requests, responses
+from arco.iceberg import requests, requirements, responses
 from arco.iceberg.responses import Snapshots
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
@@ -142,6 +142,9 @@ class IcebergRoutes:
         wanted = requests.parse_create_table(body)
         levels = decode_levels(request.segments[1])
         key = self._key(request, workspace, "createTable", body)
+        if wanted.stage_create:
+            staged = await workspace.staging.stage(levels, wanted, key)
+            return json_response(responses.load_table(staged, metadata_location=None, config=workspace.client_config))
         metadata, location = await workspace.tables.create(levels, wanted, key, _source(request))
         result = responses.load_table(metadata, metadata_location=location, config=workspace.client_config)
         return json_response(result, headers={"ETag": _etag(location, Snapshots.ALL)})
@@ -169,10 +172,14 @@ class IcebergRoutes:
         body = request.json()
         wanted = requests.parse_commit_table(body)
         key = self._key(request, workspace, "updateTable", body)
-        levels = decode_levels(request.segments[1])
-        done = await workspace.table_commits.commit(levels, request.segments[2], wanted, key, _source(request))
-        headers = {"ETag": _etag(done.location, Snapshots.ALL)}
-        return json_response(responses.commit_table(done.metadata, metadata_location=done.location), headers=headers)
+        levels, name = decode_levels(request.segments[1]), request.segments[2]
+        if requirements.creates(wanted.requirements):
+            metadata, location = await workspace.staging.create_by_commit(levels, name, wanted, key, _source(request))
+        else:
+            done = await workspace.table_commits.commit(levels, name, wanted, key, _source(request))
+            metadata, location = done.metadata, done.location
+        headers = {"ETag": _etag(location, Snapshots.ALL)}
+        return json_response(responses.commit_table(metadata, metadata_location=location), headers=headers)
 
     async def drop_table(self, request: Request) -> Response:
         workspace = self._workspace(request)

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arco.catalog.commits import Commits
+from arco.catalog.policy import LocationPolicy
 from arco.catalog.relations import Relations
+from arco.catalog.staging import Staging
 from arco.catalog.subject import Tables, Views
 from arco.catalog.workspace import Workspace
-from arco.iceberg.guardrails import Allowed
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
 from arco.iceberg.view_metadata import ViewMetadata
@@ -22,6 +23,7 @@ class OpenWorkspace:
     parts: Workspace
     table_commits: Commits[TableMetadata, CommitTable]
     tables: Relations[TableMetadata, CreateTable]
+    staging: Staging
     view_commits: Commits[ViewMetadata, CommitView]
     views: Relations[ViewMetadata, CreateView]
     client_config: Mapping[str, str]
@@ -35,14 +37,14 @@ class ServerState:
         store: ObjectStore,
         base_uri: str,
         client_config: Mapping[str, str],
-        allowed: Allowed,
+        policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
     ) -> None:
         self.store = store
         self._base_uri = base_uri
         self._client_config = client_config
-        self._allowed = allowed
+        self._policy = policy
         self._clock = clock
         self._entropy = entropy
         self._open: dict[Scope, OpenWorkspace] = {}
@@ -50,13 +52,18 @@ class ServerState:
     def workspace(self, scope: Scope) -> OpenWorkspace:
         found = self._open.get(scope)
         if found is None:
-            parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy)
+            parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy, self._policy)
             tables, views = Tables(), Views()
-            table_commits, view_commits = Commits(parts, tables, self._allowed), Commits(parts, views, self._allowed)
+            table_commits, view_commits = (
+                Commits(parts, tables, self._policy.allows),
+                Commits(parts, views, self._policy.allows),
+            )
+            table_names = Relations(parts, table_commits, tables)
             found = OpenWorkspace(
                 parts,
                 table_commits,
-                Relations(parts, table_commits, tables),
+                table_names,
+                Staging(parts, table_names, self._policy.allows),
                 view_commits,
                 Relations(parts, view_commits, views),
                 self._client_config,

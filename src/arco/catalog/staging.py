@@ -1,0 +1,166 @@
+"""Staged creates: a table that is described, written to by its client, and made visible by its first commit.
+
+Staging makes nothing visible. It writes an intent, with the identity and the place that were given out and when they expire,
+so that upkeep knows whose files lie there. The commit with `assert-create` is the creation: it must name that identity, lie in
+the place the intent says (or in one that the location policy allows), and take the name through tier 1 like any other
+creation. Losing that race is a conflict.
+"""
+
+from typing import Any
+
+import msgspec
+
+from arco.catalog.answers import Answer
+from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.model import Kind, Levels
+from arco.catalog.names import Draft, Names
+from arco.catalog.once import once
+from arco.catalog.operations import Create
+from arco.catalog.pointer import Source
+from arco.catalog.relations import Relations, new_entry
+from arco.catalog.workspace import Workspace
+from arco.iceberg import changes, guardrails, requirements, table, updates
+from arco.iceberg.guardrails import Allowed
+from arco.iceberg.locations import same_place
+from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.requests import CommitTable, CreateTable
+from arco.kernel.errors import AlreadyExists, Conflict, CorruptObject, InvalidInput, OutcomeUnknown
+from arco.kernel.ids import TableUuid, clip, new_uuid4
+from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
+from arco.storage.keys import Slug, StagedIntentKey
+from arco.storage.port import Absent, Unknown
+from arco.storage.readback import put_settled
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """What was given out to whoever stages a table."""
+
+    format: str
+    format_version: int
+    table_uuid: str
+    location: str
+    namespace: Levels
+    name: str
+    key_hash: str
+    created_ms: int
+    expires_ms: int
+
+
+class _Staged(msgspec.Struct, frozen=True):
+    """What an answer to a staged create is made again from."""
+
+    uuid: str
+    at_ms: int
+
+
+class Staging:
+    """Staged creates of one workspace."""
+
+    def __init__(self, workspace: Workspace, tables: Relations[TableMetadata, CreateTable], allowed: Allowed) -> None:
+        self._ws = workspace
+        self._tables = tables
+        self._allowed = allowed
+
+    async def stage(self, levels: Levels, request: CreateTable, key: RequestKey) -> TableMetadata:
+        """The metadata of a table that does not exist yet. Nothing of it is visible."""
+        first = msgspec.structs.replace(
+            self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=new_uuid4(self._ws.entropy)
+        )
+
+        async def act(marker: Marker) -> Answer:
+            staged = _Staged(marker.table_uuid or "", marker.minted_ms)
+            metadata = self._metadata(request, staged)
+            _check_free((await self._ws.tier1.current()).names, levels, request, metadata, staged)
+            await self._write_intent(levels, request, metadata, key, staged)
+            return Answer(200, body=msgspec.json.encode(staged).decode())
+
+        answer = await once(self._ws, key, first, act)
+        return self._metadata(request, msgspec.json.decode(answer.body or "", type=_Staged))
+
+    def _metadata(self, request: CreateTable, staged: _Staged) -> TableMetadata:
+        return self._tables.described(request, staged.uuid, staged.at_ms)
+
+    async def _write_intent(
+        self, levels: Levels, request: CreateTable, metadata: TableMetadata, key: RequestKey, staged: _Staged
+    ) -> None:
+        intent = Intent(
+            "arco.staged_intent",
+            1,
+            staged.uuid,
+            metadata.location,
+            levels,
+            request.name,
+            key.hash,
+            staged.at_ms,
+            staged.at_ms + STAGED_INTENT_LIFETIME_S * 1000,
+        )
+        name = str(StagedIntentKey(self._ws.scope, TableUuid(staged.uuid)))
+        outcome = await put_settled(
+            self._ws.tier1.store,
+            name,
+            msgspec.json.encode(intent),
+            Absent(),
+            clock=self._ws.clock,
+            entropy=self._ws.entropy,
+        )
+        if isinstance(outcome, Unknown):
+            raise OutcomeUnknown(f"{name} could not be written: {outcome.reason}")
+
+    # The commit that creates
+
+    async def create_by_commit(
+        self, levels: Levels, name: str, request: CommitTable, key: RequestKey, source: Source
+    ) -> tuple[TableMetadata, str]:
+        """Create the table that a commit with `assert-create` describes."""
+        uuid = _assigned_uuid(request) or new_uuid4(self._ws.entropy)
+        first = msgspec.structs.replace(self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=uuid)
+
+        async def act(marker: Marker) -> Answer:
+            metadata = updates.apply(None, request.updates, now_ms=marker.minted_ms)
+            await self._check_place(name, marker.table_uuid or "", request, metadata)
+            try:
+                location = await self._tables.publish_new(levels, name, metadata, key, source, marker)
+            except AlreadyExists as taken:
+                if not taken.message.startswith("Table already exists"):
+                    raise
+                raise Conflict("Requirement failed: table already exists") from taken
+            return Answer(200, metadata_location=location)
+
+        if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
+            # The name is taken, if that is still so: the requirement that it is not fails like any other.
+            requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
+        answer = await once(self._ws, key, first, act)
+        location = answer.metadata_location or ""
+        return table.decode(await self._ws.files.read(location), location), location
+
+    async def _check_place(self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata) -> None:
+        """The table lies where its intent says, or where Arco would have placed it, or where the policy allows."""
+        if metadata.table_uuid != uuid:
+            raise InvalidInput("the commit of a new table assigns it no uuid", hint="send assign-uuid")
+        intent = await self._intent(uuid)
+        own = self._tables.own_location(Slug.from_name(name), uuid) if intent is None else intent.location
+        if not same_place(metadata.location, own) and not self._allowed(metadata.location):
+            raise InvalidInput(f"location {clip(metadata.location)} is not allowed", hint="stage the table first")
+        guardrails.check_updates(request.updates, own_location=metadata.location, allowed=self._allowed)
+        guardrails.check_locations(metadata, own_location=metadata.location, allowed=self._allowed)
+
+    async def _intent(self, uuid: str) -> Intent | None:
+        name = str(StagedIntentKey(self._ws.scope, TableUuid(uuid)))
+        found = await self._ws.tier1.store.get(name)
+        if found is None:
+            return None
+        try:
+            return msgspec.json.decode(found.data, type=Intent)
+        except msgspec.DecodeError as error:
+            raise CorruptObject(f"{name} is not an intent: {error}") from error
+
+
+def _assigned_uuid(request: CommitTable) -> str | None:
+    given: list[Any] = [update.uuid for update in request.updates if isinstance(update, changes.AssignUuid)]
+    return str(TableUuid(given[-1])) if given else None
+
+
+def _check_free(names: Names, levels: Levels, request: CreateTable, metadata: TableMetadata, staged: _Staged) -> None:
+    """Refuse now what the creation would be refused for later: a missing namespace, a taken name."""
+    entry = new_entry(staged.uuid, "", Kind.TABLE, levels, request.name, metadata.location, staged.at_ms)
+    Draft(names).apply(Create(key_hash="", entry=entry, minted_ms=staged.at_ms), staged.at_ms)

@@ -8,7 +8,7 @@ export PYTHONHASHSEED := 0
 SEEDS ?= 10000
 JOBS ?= 2
 
-.PHONY: help setup demo test lint types contract tests stores mutants crashpoints kill soak conformance contract-matrix bench lock clean
+.PHONY: help setup demo test lint types contract tests stores mutants crashpoints kill soak conformance rck contract-matrix bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -55,6 +55,9 @@ soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every sce
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
 
 conformance: setup contract-matrix ## what others can hold us to: the store contract on every server
+
+rck: setup ## Iceberg's REST Compatibility Kit against a running server (Java 17 to 23 and Maven; not all of it passes yet)
+	$(PY) -m tests.conformance.rck --names-with-dot
 
 contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh

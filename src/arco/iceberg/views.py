@@ -102,7 +102,8 @@ def _upgrade_format_version(draft: _Draft, update: changes.UpgradeFormatVersion)
 
 
 def _add_schema(draft: _Draft, update: changes.AddSchema) -> None:
-    draft.schemas.add(schemas.checked(update.schema, format_version=None), keep_id=draft.creating)
+    # Nothing outside knows a view's schema by its id, so ids count from 0 whatever the client sent.
+    draft.schemas.add(schemas.checked(update.schema, format_version=None), keep_id=False)
 
 
 def _set_location(draft: _Draft, update: changes.SetLocation) -> None:

@@ -46,7 +46,7 @@ mutants: setup ## plant every known bug; each must be caught
 	$(PY) -m arco_sim mutants
 
 crashpoints: setup ## every step of every scenario × every fault, then every pair
-	$(PY) -m arco_sim crashpoints all
+	$(PY) -m arco_sim crashpoints all --pairs-max 15000
 
 kill: setup ## processes killed at random while they increment one object
 	$(PY) -m tests.integration.kill_rounds --rounds 200

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from arco_sim.crashpoints import Cell, matrix, pairs, singles
+from arco_sim.crashpoints import Cell, matrix, pair_plans, pairs, singles
 from arco_sim.faults import FAULT_NAMES, Fault
 from arco_sim.mutants import hunt, load_all
 from arco_sim.runner import RunResult, replays_alike, run_seed, shrink
@@ -86,7 +86,7 @@ def replay(name: str, seed: int, *, trace: bool) -> int:
     return 1 if result.failed else 0
 
 
-def crashpoints(name: str, seed: int, *, with_pairs: bool) -> int:
+def crashpoints(name: str, seed: int, pairs_max: int) -> int:
     """Every step × every fault, then every pair."""
     scenario = SCENARIOS[name]
     quiet, cells = singles(scenario, seed)
@@ -94,13 +94,15 @@ def crashpoints(name: str, seed: int, *, with_pairs: bool) -> int:
     print(matrix(scenario, quiet, cells))
     failures = [cell for cell in cells if cell.result.failed]
     print(f"single faults: {len(cells)} runs, {len(failures)} violations")
-    if with_pairs:
+    if pairs_max:
+        plans = pair_plans(scenario, cells)
         count = 0
-        for cell in pairs(scenario, seed, cells):
+        for cell in pairs(scenario, seed, plans, pairs_max):
             count += 1
             if cell.result.failed:
                 failures.append(cell)
-        print(f"pairs of faults: {count} runs, {sum(len(cell.plan) > 1 for cell in failures)} violations")
+        broken = sum(len(cell.plan) > 1 for cell in failures)
+        print(f"pairs of faults: {count} runs of {len(plans)} pairs, {broken} violations")
     for cell in failures[:3]:
         _explain(cell)
     return 1 if failures else 0
@@ -158,6 +160,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("scenario", choices=[*known, "all"])
     one.add_argument("--seed", type=int, default=1, help="decides the order of events")
     one.add_argument("--singles", action="store_true", help="leave the pairs out")
+    one.add_argument(
+        "--pairs-max", type=int, default=20_000, help="if there are more pairs, run every n-th (default 20000)"
+    )
     one = commands.add_parser("mutants", help="plant known bugs in a copy of the source; each must be caught")
     one.add_argument("--folder", type=Path, default=Path("tests/simulation/mutants"))
     one.add_argument("--source", type=Path, default=Path("src"))
@@ -176,7 +181,8 @@ def main(arguments: list[str] | None = None) -> int:
     names = sorted(SCENARIOS) if asked.scenario == "all" else [asked.scenario]
     if asked.command == "run":
         return max(run(name, asked.seeds[0], asked.seeds[1], asked.jobs) for name in names)
-    return max(crashpoints(name, asked.seed, with_pairs=not asked.singles) for name in names)
+    pairs_max = 0 if asked.singles else asked.pairs_max
+    return max(crashpoints(name, asked.seed, pairs_max) for name in names)
 
 
 if __name__ == "__main__":

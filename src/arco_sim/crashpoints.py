@@ -32,17 +32,26 @@ def singles(scenario: Scenario, seed: int) -> tuple[RunResult, list[Cell]]:
     return quiet, cells
 
 
-def pairs(scenario: Scenario, seed: int, firsts: list[Cell]) -> Iterator[Cell]:
-    """Every run with a second fault at a later step, counting the steps that the first fault brought about."""
-    for first in firsts:
-        (step, fault), *_ = first.plan
-        if fault is Fault.OK:
-            continue
-        for later in range(step + 1, first.result.actor_operations):
-            for second in scenario.faults:
-                if second is not Fault.OK:
-                    plan: dict[int, Fault] = {step: fault, later: second}
-                    yield Cell(tuple(plan.items()), run_seed(scenario, seed, plan=plan, small=True))
+Plan = dict[int, Fault]
+
+
+def pair_plans(scenario: Scenario, firsts: list[Cell]) -> list[Plan]:
+    """Every second fault at a later step, counting the steps that the first fault brought about."""
+    second_faults = [fault for fault in scenario.faults if fault is not Fault.OK]
+    return [
+        {step: fault, later: second}
+        for first in firsts
+        for step, fault in first.plan
+        if fault is not Fault.OK
+        for later in range(step + 1, first.result.actor_operations)
+        for second in second_faults
+    ]
+
+
+def pairs(scenario: Scenario, seed: int, plans: list[Plan], runs_max: int) -> Iterator[Cell]:
+    """Run every plan, or, if there are more than `runs_max`, every n-th of them."""
+    for plan in plans[:: -(-len(plans) // runs_max) or 1]:
+        yield Cell(tuple(plan.items()), run_seed(scenario, seed, plan=plan, small=True))
 
 
 def matrix(scenario: Scenario, quiet: RunResult, cells: list[Cell]) -> str:

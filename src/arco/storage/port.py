@@ -8,6 +8,7 @@ There is no conditional delete: some servers ignore the header and obstore has n
 dies by a tombstone swung with `Matches`; upkeep removes the tombstone later.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, Protocol
@@ -145,6 +146,7 @@ class ObjectStore(Protocol):
     async def close(self) -> None: ...
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED_ROOT = ".arco"
 """The local adapter's own folder: temporaries and locks. Reserved everywhere, so that a bucket can be copied to a folder."""
 
@@ -186,7 +188,7 @@ def _objection(key: str) -> str | None:
         return "has a lone surrogate"
     if len(encoded) > KEY_BYTES_MAX:
         return f"is longer than {KEY_BYTES_MAX} bytes"
-    if any(byte < 0x20 or byte == 0x7F for byte in encoded):
+    if _CONTROL.search(key):
         return "has a control character"
     if "\\" in key:
         return "has a backslash"

@@ -90,3 +90,6 @@ POINTER_CACHE_TABLES_MAX = 4096
 
 # A staged create that nobody commits: how long its place is kept.
 STAGED_INTENT_LIFETIME_S = 24 * 3600
+
+# How long a server that is told to stop waits for requests under way.
+GRACEFUL_STOP_S = 30

@@ -11,6 +11,7 @@ from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import UlidSource
+from arco.kernel.limits import GRACEFUL_STOP_S
 from arco.storage.roots import Root, open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.settings import Settings, load_settings
@@ -28,7 +29,16 @@ def serve(root: str | None, options: list[str], host: str, port: int, allowed: l
     policy = LocationPolicy.of(allowed, clock, entropy)
     state = ServerState(store, base_uri(parsed), client_config(settings), policy, clock, entropy)
     app = App(state, UlidSource(clock, entropy))
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="on")
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        # Commits under way are finished; a request that hangs must not keep the server from ending.
+        timeout_graceful_shutdown=GRACEFUL_STOP_S,
+    )
     _Server(config, str(parsed)).run()
 
 

@@ -109,10 +109,10 @@ def local_rows(rounds: int, each: int) -> list[Row]:
         rows = [
             compare("local swap (steps)", swing_files, "write+fsync+rename+fsync folder", durable, "≤ 1.3", rounds, each),
             compare("local swap (store)", swing_store, "the same, on a thread", durable_on_a_thread, "≤ 1.3", rounds, each),
-            compare("local swap (store)", swing_store, "the same, without an event loop", durable, "–", rounds, each),
+            compare("local swap (store)", swing_store, "the same, without an event loop", durable, "≤ 1.3", rounds, each),
             compare(
                 "local swap (store)", swing_store, "write+fsync+rename, name not durable",
-                Bare(f"{folder}/half", sync_folder=False), "–", rounds, each,
+                Bare(f"{folder}/half", sync_folder=False), "≤ 1.3", rounds, each,
             ),
         ]  # fmt: skip
         loop.run_until_complete(store.close())

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
+from arco.catalog.afterwards import Afterwards
 from arco.catalog.committer import Committer
 from arco.catalog.idempotency import Markers
 from arco.catalog.locations import Locations
@@ -31,6 +32,7 @@ class Workspace:
     markers: Markers
     files: MetadataFiles
     locations: Locations
+    afterwards: Afterwards
 
     @classmethod
     def on(
@@ -56,4 +58,5 @@ class Workspace:
             Markers(store, scope, clock, entropy),
             MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
             locations,
+            Afterwards(),
         )

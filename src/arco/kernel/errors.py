@@ -11,6 +11,7 @@
     │   ├── AlreadyExists         the name is taken
     │   ├── NamespaceNotEmpty     it still holds tables, views or namespaces
     │   ├── KeyReused             an idempotency key came back with another request
+    │   ├── Unprocessable         every part is well formed, and together they contradict each other
     │   └── AccessDenied          credentials missing or not sufficient
     ├── Refresh           the world moved; read again, then decide again
     │   ├── Conflict              a requirement no longer holds
@@ -116,6 +117,12 @@ class KeyReused(FixRequest):
     code = "key_reused"
     status = 409
     default_hint = "use a new idempotency key for a new request"
+
+
+class Unprocessable(FixRequest):
+    code = "unprocessable"
+    status = 422
+    default_hint = "the request contradicts itself"
 
 
 class AccessDenied(FixRequest):

@@ -17,6 +17,7 @@ _TYPES = {
     "key_reused": "CommitFailedException",
     "conflict": "CommitFailedException",
     "fenced": "CommitFailedException",
+    "unprocessable": "UnprocessableEntityException",
     "access_denied": "ForbiddenException",
     "throttled": "SlowDownException",
     "unavailable": "ServiceUnavailableException",

@@ -3,6 +3,7 @@
     ArcoError
     ├── FixRequest        the request is wrong; sending it again changes nothing
     │   ├── InvalidInput          malformed value, hostile name, bad URL
+    │   │   └── InvalidMetadata       well formed, and not what the table format allows
     │   ├── TooLarge              a named limit was passed
     │   ├── NotFound              the thing named does not exist
     │   │   ├── NoSuchNamespace
@@ -75,6 +76,11 @@ class FixRequest(ArcoError):
 
 class InvalidInput(FixRequest):
     code = "invalid_input"
+
+
+class InvalidMetadata(InvalidInput):
+    code = "invalid_metadata"
+    default_hint = "ask for metadata that the table format allows"
 
 
 class TooLarge(FixRequest):

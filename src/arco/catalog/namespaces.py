@@ -2,11 +2,10 @@
 
 import msgspec
 
-from arco.catalog.answers import Answer
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Levels
-from arco.catalog.once import once
+from arco.catalog.once import submit_once
 from arco.catalog.operations import ChangeNamespace, CreateNamespace, DropNamespace, Operation
 from arco.catalog.workspace import Workspace
 
@@ -49,9 +48,5 @@ async def _commit(ws: Workspace, operation: Operation, key: RequestKey, author: 
     async def begin() -> Marker:
         return ws.markers.fresh(key, ws.tier1.seen.sequence)
 
-    async def act(marker: Marker) -> Answer:
-        await ws.committer.submit(operation, since=marker.since, author=author)
-        return Answer(200, body=body)
-
-    answer = await once(ws, key, begin, act)
+    answer = await submit_once(ws, key, begin, lambda _: operation, author, body)
     return answer.body or ""

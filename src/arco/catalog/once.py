@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
+from arco.catalog.committer import Author
 from arco.catalog.idempotency import Marker, RequestKey, State
+from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
@@ -47,6 +49,18 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
         if held is None:
             return await _again(ws, key, act, stage)
         return await _acted(ws, key, held, staging, act)
+
+
+async def submit_once(
+    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author, body: str = ""
+) -> Answer:
+    """For what is one operation of tier 1 and no more. `body` is what the first attempt answers, and every retry."""
+
+    async def act(marker: Marker) -> Answer:
+        await ws.committer.submit(operation(marker), since=marker.since, author=author)
+        return Answer(200, body=body)
+
+    return await once(ws, key, begin, act)
 
 
 async def _refused_at_once(ws: Workspace, key: RequestKey, refusal: ArcoError, act: Act, stage: Stage) -> Answer:

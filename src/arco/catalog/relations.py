@@ -6,7 +6,6 @@ takes the name back first; then the pointer is brought to life, by whoever comes
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,7 +17,7 @@ from arco.catalog.committer import Author
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Dropped, Entry, Format, Kind, Levels
 from arco.catalog.names import missing
-from arco.catalog.once import once
+from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
 from arco.catalog.pointer import Pointer, Published, Source, Tombstone
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
@@ -199,7 +198,7 @@ class Relations(Generic[M, C]):
         answer = await once(self._ws, key, self._marker_of(levels, name, key), act)
         return answer.metadata_location or ""
 
-    def _marker_of(self, levels: Levels, name: str, key: RequestKey) -> Callable[[], Awaitable[Marker]]:
+    def _marker_of(self, levels: Levels, name: str, key: RequestKey) -> Begin:
         async def begin() -> Marker:
             entry = await self.need(levels, name)
             return self.first_marker(key, entry.uuid, entry.binding)

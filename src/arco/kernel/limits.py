@@ -66,6 +66,16 @@ MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
 STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
+STATE_DELTAS_AGE_S_MAX = 3600
+
+# How long the checkpointer of a server waits for more, so that a burst of commits makes one file.
+CHECKPOINT_DELAY_S = 0.8
+
+# Servers that take turns at the catalog's manifest: the lease, the pauses of whoever waits, and when it goes on without.
+TURN_LEASE_S = 30.0
+TURN_BACKOFF_S_FIRST = 0.05
+TURN_BACKOFF_S_MAX = 5.0
+TURN_WAIT_S = 10.0
 
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
 REMEMBERED_KEYS_MAX = 100_000

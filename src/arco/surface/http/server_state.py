@@ -1,8 +1,10 @@
 """What a server keeps between requests: one catalog per tenant and workspace that was asked for."""
 
+import asyncio
 from collections.abc import Mapping
 
 from arco.catalog.catalog import Catalog
+from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
@@ -21,6 +23,8 @@ class ServerState:
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
+        *,
+        take_turns: bool = False,
     ) -> None:
         self.store = store
         self.client_config = client_config
@@ -28,16 +32,36 @@ class ServerState:
         self._policy = policy
         self._clock = clock
         self._entropy = entropy
+        self._take_turns = take_turns
+        self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
         if found is None:
-            found = Catalog.open(self.store, self._base_uri, scope, self._clock, self._entropy, self._policy)
+            found = self._opened(scope)
             self._open[scope] = found
         return found
 
+    def _opened(self, scope: Scope) -> Catalog:
+        catalog = Catalog.open(
+            self.store,
+            self._base_uri,
+            scope,
+            self._clock,
+            self._entropy,
+            self._policy,
+            take_turns=self._take_turns,
+        )
+        parts = catalog.parts
+        checkpointer = Checkpointer(parts.tier1, self._clock, self._entropy, asyncio.to_thread)
+        parts.committer.after_commit = checkpointer.wake
+        self._checkpointers.append(checkpointer)
+        return catalog
+
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
+        for checkpointer in self._checkpointers:
+            await checkpointer.stop()
         for catalog in self._open.values():
             await catalog.parts.afterwards.settle()

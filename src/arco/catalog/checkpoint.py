@@ -4,8 +4,7 @@ A checkpoint changes nothing that anybody can see: the state is the same, only w
 manifest meanwhile, the file that was written is left to upkeep, and the next checkpoint takes what there is then.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -27,10 +26,8 @@ from arco.storage.readback import put_settled
 Encoded = tuple[bytes, int]
 
 
-class Offload(Protocol):
-    """Runs the encoding where it holds nobody up: a thread in a server, right here elsewhere."""
-
-    async def __call__(self, encode: Callable[[list[Change]], Encoded], changes: list[Change]) -> Encoded: ...
+Offload = Callable[[Callable[[list[Change]], Encoded], list[Change]], Awaitable[Encoded]]
+"""Runs the encoding where it holds nobody up: a thread in a server, right here elsewhere."""
 
 
 async def right_here(encode: Callable[[list[Change]], Encoded], changes: list[Change]) -> Encoded:

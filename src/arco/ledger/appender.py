@@ -90,6 +90,8 @@ class Appender:
             raise Unavailable("the ledger's appender is closed", hint="append through a server that is not stopping")
         if not drafts:
             return
+        if len(drafts) > LEDGER_SEGMENT_EVENTS_MAX:
+            raise TooLarge(f"{len(drafts)} events at once", hint=f"append at most {LEDGER_SEGMENT_EVENTS_MAX} at once")
         lines = tuple(self._line(domain, draft) for draft in drafts)
         size_bytes = sum(len(line) + 1 for line in lines)
         call = _Call(lines, size_bytes, asyncio.get_running_loop().create_future())
@@ -120,10 +122,10 @@ class Appender:
         return encode(event)
 
     def _admit(self, call: _Call) -> None:
-        if len(call.lines) > LEDGER_SEGMENT_EVENTS_MAX or call.size_bytes > LEDGER_SEGMENT_BYTES_MAX:
+        if call.size_bytes > LEDGER_SEGMENT_BYTES_MAX:
             raise TooLarge(
-                f"{len(call.lines)} events of {call.size_bytes} bytes do not fit into one segment",
-                hint=f"append at most {LEDGER_SEGMENT_EVENTS_MAX} events and {LEDGER_SEGMENT_BYTES_MAX} bytes at once",
+                f"events of {call.size_bytes} bytes at once",
+                hint=f"append at most {LEDGER_SEGMENT_BYTES_MAX} bytes at once",
             )
         if self._waiting_bytes + call.size_bytes > LEDGER_WAITING_BYTES_MAX:
             raise Throttled("more events wait to be stored than this process holds")

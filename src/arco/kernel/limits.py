@@ -103,3 +103,14 @@ STAGED_INTENT_LIFETIME_S = 24 * 3600
 
 # How long a server that is told to stop waits for requests under way.
 GRACEFUL_STOP_S = 30
+
+# One event of the ledger, and one segment of events: bounds the memory of whoever reads one.
+LEDGER_EVENT_BYTES_MAX = 1024 * 1024
+LEDGER_SEGMENT_EVENTS_MAX = 1000
+LEDGER_SEGMENT_BYTES_MAX = 8 * 1024 * 1024
+
+# Events that wait in one process for their segment: past it callers are told to come back instead of filling memory.
+LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
+
+# New names tried for one segment before the source of names is reported as broken.
+LEDGER_NAME_ATTEMPTS_MAX = 4

@@ -114,3 +114,19 @@ LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
 
 # New names tried for one segment before the source of names is reported as broken.
 LEDGER_NAME_ATTEMPTS_MAX = 4
+
+# Names in the catalog: keeps messages, listings and URLs within reason.
+NAME_CHARS_MAX = 255
+NAMESPACE_LEVELS_MAX = 16
+LOCATION_CHARS_MAX = 2048
+REF_NAME_CHARS_MAX = 255
+
+# One commit: bounds the work that a single request can ask for.
+COMMIT_UPDATES_MAX = 10_000
+COMMIT_REQUIREMENTS_MAX = 1_000
+
+# One metadata file, uncompressed: it is held in memory whole.
+METADATA_BYTES_MAX = 256 * 1024 * 1024
+
+# How far ahead of our own clock a snapshot's time may lie.
+SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000

@@ -118,6 +118,9 @@ class Partitioning:
         return f"{'; '.join(shown[:limit])}{more} ({count} partition{'s' if count != 1 else ''})" if shown else "nothing"
 
 
+UNPARTITIONED = Partitioning()
+
+
 def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
     first, dots, last = text.partition("..")
     low, high = axis.bounds(now_ms)

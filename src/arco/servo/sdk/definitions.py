@@ -15,7 +15,7 @@ from arco.quality.compatibility import Compatibility
 from arco.quality.gates import STRICT, GatingPolicy
 from arco.servo.partitions.mappings import Mapping as PartitionMapping
 from arco.servo.partitions.mappings import Window
-from arco.servo.partitions.partitioning import Partitioning
+from arco.servo.partitions.partitioning import UNPARTITIONED, Partitioning
 
 
 class AssetKind(StrEnum):
@@ -102,7 +102,7 @@ class AssetDefinition:
     sql: str | None = None
     inputs: tuple[InputDefinition, ...] = ()
     wants_run: bool = False
-    partitions: Partitioning = Partitioning()
+    partitions: Partitioning = UNPARTITIONED
     checks: tuple[Check, ...] = ()
     write: Write = Write()
     schema: Any = None

@@ -130,3 +130,6 @@ METADATA_BYTES_MAX = 256 * 1024 * 1024
 
 # How far ahead of our own clock a snapshot's time may lie.
 SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
+
+# Tasks of one plan: a request that expands to more is almost always a mistake.
+PLAN_TASKS_MAX = 100_000

@@ -18,10 +18,10 @@ from arco.kernel.limits import PLAN_TASKS_MAX
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import PLAN_FORMAT, Because, Estimate, Plan, PlannedInput, PlannedTask, PlanSpec
 from arco.servo.plan.facts import PlanningSnapshot
-from arco.servo.plan.graph import Graph
 from arco.servo.plan.selection import select
 from arco.servo.plan.staleness import Stale, World, stale
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
+from arco.servo.sdk.graph import Graph
 
 
 class Mode(StrEnum):

@@ -22,9 +22,9 @@ from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.facts import AssetFacts, Materialization, PlanningSnapshot
-from arco.servo.plan.graph import Graph
 from arco.servo.plan.versions import Versions
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
+from arco.servo.sdk.graph import Graph
 
 
 class Reason(StrEnum):

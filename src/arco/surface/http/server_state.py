@@ -9,6 +9,7 @@ from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
+from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
 
 
@@ -35,6 +36,7 @@ class ServerState:
         self._take_turns = take_turns
         self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
+        self._appenders: dict[Scope, Appender] = {}
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
@@ -42,6 +44,12 @@ class ServerState:
             found = self._opened(scope)
             self._open[scope] = found
         return found
+
+    def appender(self, scope: Scope) -> Appender:
+        """Where the events of a workspace go."""
+        if scope not in self._appenders:
+            self._appenders[scope] = Appender(self.store, scope, self._clock, self._entropy)
+        return self._appenders[scope]
 
     def _opened(self, scope: Scope) -> Catalog:
         catalog = Catalog.open(
@@ -61,6 +69,8 @@ class ServerState:
 
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
+        for appender in self._appenders.values():
+            await appender.close()
         for checkpointer in self._checkpointers:
             await checkpointer.stop()
         for catalog in self._open.values():

@@ -8,6 +8,7 @@ import asyncio
 import json
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from arco.catalog.catalog import Catalog
@@ -19,8 +20,9 @@ from arco.catalog.model import Format, Kind, Levels, Sensitivity
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation
 from arco.catalog.pointer import Source
+from arco.catalog.standing import finish_drop
 from arco.iceberg import requests
-from arco.kernel.errors import CorruptObject, NotFound
+from arco.kernel.errors import CorruptObject, NoSuchTable, NotFound
 from arco.kernel.ids import CommitId
 from arco.storage.keys import (
     CatalogCommitKey,
@@ -130,6 +132,26 @@ def test_a_dropped_table_can_be_restored(root: Root) -> None:
         assert (entry.binding, base.pointer.value.binding, base.pointer.value.tombstone) == (2, 2, None)
 
     with_catalog(root, restore)
+
+
+def test_a_late_drop_does_not_strike_a_restored_table(root: Root) -> None:
+    """Somebody who met the tombstone before the restore goes on to finish the drop."""
+
+    async def strike(catalog: Catalog) -> None:
+        dropped = (await catalog.parts.tier1.current()).names.last_dropped(SHOP, "old")
+        assert dropped is not None
+        uuid = dropped.entry.uuid
+        met = await catalog.parts.pointers.read(uuid)
+        assert met is not None
+        assert met.value.tombstone is not None
+        key = RequestKey("again", "undrop", "", durable=False)
+        await catalog.tables.undrop(dropped, SHOP, "old", key, Author())
+        late = msgspec.structs.replace(met.value.tombstone, key_hash="another drop")
+        with pytest.raises(NoSuchTable):
+            await finish_drop(catalog.parts, uuid, late, 0, Author())
+        assert (await catalog.tables.load(SHOP, "old"))[0].uuid == uuid
+
+    with_catalog(root, strike)
 
 
 def test_a_table_whose_metadata_file_is_gone_does_not_load(root: Root) -> None:

@@ -103,3 +103,8 @@ STAGED_INTENT_LIFETIME_S = 24 * 3600
 
 # How long a server that is told to stop waits for requests under way.
 GRACEFUL_STOP_S = 30
+
+# Checks: a name goes into every event and quarantined row, listed values into every deployment, examples into every result.
+CHECK_NAME_CHARS_MAX = 200
+CHECK_VALUES_MAX = 10_000
+CHECK_SAMPLE_ROWS_MAX = 20

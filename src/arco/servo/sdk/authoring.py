@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from arco.kernel.errors import InvalidInput
-from arco.quality.checks import Check, Severity, function_check
+from arco.quality.builtin import duration_s, function_check
+from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
-from arco.quality.gates import GatingPolicy, policy_named
+from arco.quality.gates import GatingPolicy, policy
 from arco.servo.partitions.axes import Axis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry, Write, WriteMode
 from arco.servo.sdk.dimensions import partitioned
-from arco.servo.sdk.durations import seconds
 from arco.servo.sdk.inputs import Input, same
 
 P = ParamSpec("P")
@@ -175,7 +175,7 @@ def source(
             parameters={},
             partitions=partitioned(partitions),
             checks=tuple(checks),
-            fresh_within_s=None if fresh_within is None else seconds(fresh_within),
+            fresh_within_s=None if fresh_within is None else _seconds(fresh_within),
             owners=_texts(owners),
             tags=_texts(tags),
             description=description,
@@ -190,7 +190,7 @@ def check(
     """A check of the project's own: a function from the asset's rows to a Column, a bool or a result."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        of.add_check(function_check(name or function.__name__, function, severity=Severity(severity)))
+        of.add_check(function_check(function, name=name or "", severity=severity))
         return function
 
     return decorate
@@ -241,11 +241,11 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
         "write": _write(given),
         "schema": given.get("schema"),
         "compatibility": _choice(Compatibility, given.get("compatibility", "backward"), "compatibility"),
-        "gate": policy_named(gate) if isinstance(gate, str) else gate,
+        "gate": None if gate is None else policy(gate),
         "retry": Retry(attempts=retry) if isinstance(retry, int) else retry or Retry(),
         "retention": given.get("retention") or Retention(),
-        "timeout_s": None if given.get("timeout") is None else float(seconds(given["timeout"])),
-        "fresh_within_s": None if given.get("fresh_within") is None else seconds(given["fresh_within"]),
+        "timeout_s": None if given.get("timeout") is None else float(_seconds(given["timeout"])),
+        "fresh_within_s": None if given.get("fresh_within") is None else _seconds(given["fresh_within"]),
         "partitions_per_task": per_task,
         "owners": _texts(given.get("owners", ())),
         "tags": _texts(given.get("tags", ())),
@@ -286,6 +286,14 @@ def _signature(function: Callable[..., Any], declared: Mapping[str, Any]) -> tup
     if unknown:
         raise InvalidInput(f"inputs names {unknown[0]!r}, and the function has no such parameter")
     return inputs, parameters, wants_run
+
+
+def _seconds(value: Any) -> int:
+    """A duration as it is written, or a number of seconds."""
+    found = int(value) if isinstance(value, int | float) else duration_s(value)
+    if found < 1:
+        raise InvalidInput(f"a duration of {found} seconds", hint="more than zero")
+    return found
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:

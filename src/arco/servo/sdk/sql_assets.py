@@ -21,7 +21,8 @@ from sqlglot.errors import SqlglotError
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
-from arco.quality.checks import check_from_document
+from arco.quality import builtin
+from arco.quality.checks import Check
 from arco.servo.partitions.axes import Axis
 from arco.servo.sdk.authoring import Written, options
 from arco.servo.sdk.definitions import AssetKind, CallSite
@@ -79,8 +80,38 @@ def _options(header: Mapping[str, Any]) -> dict[str, Any]:
     if "partitions" in given:
         given["partitions"] = [_dimension(one) for one in given["partitions"]]
     if "checks" in given:
-        given["checks"] = [check_from_document(one) for one in given["checks"]]
+        given["checks"] = [_check(one) for one in given["checks"]]
     return given
+
+
+_CHECKS = {
+    word: getattr(builtin, word)
+    for word in (
+        "row_count", "not_null", "unique", "in_range", "accepted_values", "matches", "foreign_key", "fresh",
+        "schema_match", "sql_check",
+    )
+}  # fmt: skip
+
+
+def _check(document: Mapping[str, Any]) -> Check:
+    """`{ not_null = "id" }`, `{ in_range = { column = "amount", min = 0 }, severity = "warning" }`."""
+    kinds = [word for word in document if word in _CHECKS]
+    if len(kinds) != 1:
+        raise InvalidInput(
+            f"a check of the header names no kind: {clip(str(document))}", hint=f"one of {', '.join(_CHECKS)}"
+        )
+    value = document[kinds[0]]
+    rest = {word: one for word, one in document.items() if word != kinds[0]}
+    if isinstance(value, Mapping):
+        rest |= value
+        positional: list[Any] = [rest.pop("column")] if "column" in rest else []
+    else:
+        positional = list(value) if isinstance(value, list) else [] if value is True else [value]
+    try:
+        made: Check = _CHECKS[kinds[0]](*positional, **rest)
+    except TypeError as error:
+        raise InvalidInput(f"check {kinds[0]}: {error}") from error
+    return made
 
 
 def _dimension(document: Mapping[str, Any]) -> Axis:

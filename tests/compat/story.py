@@ -34,8 +34,8 @@ SHOP: Levels = ("shop",)
 EU: Levels = ("shop", "eu")
 SNAPSHOT_ID = 7_134_567_890_123_456_789  # beyond 2^53, as real ones are
 
-_AUTHOR = Author("ada", "story 1.0")
-_SOURCE = Source(principal="ada", client="story 1.0")
+_AUTHOR = Author("loader", "story 1.0")
+_SOURCE = Source(principal="loader", client="story 1.0")
 
 
 class Mortal(MemoryStore):
@@ -176,7 +176,7 @@ class _Story:
         clicks = NewTable(SHOP, "clicks", Format.PARQUET, "s3://elsewhere/clicks", {"compression": "zstd"}, columns)
         await inventory.create(clicks, self.plain(), _AUTHOR)
         said = {
-            "owner": "ada",
+            "owner": "loader",
             "description": "what was bought",
             "tags": ["gold"],
             "sensitivity": Sensitivity.CONFIDENTIAL,
@@ -184,7 +184,7 @@ class _Story:
             "row_count": 3,
         }
         await inventory.describe((SHOP, "orders"), Description(said), self.plain(), _AUTHOR)
-        scratch = NewTable(SHOP, "scratch", Format.CSV, "s3://elsewhere/scratch", governance=Governance(owner="eve"))
+        scratch = NewTable(SHOP, "scratch", Format.CSV, "s3://elsewhere/scratch", governance=Governance(owner="cleaner"))
         await inventory.create(scratch, self.plain(), _AUTHOR)
         await inventory.drop((SHOP, "scratch"), purge=False, key=self.plain(), author=_AUTHOR)
 

@@ -104,8 +104,8 @@ def test_whoever_meets_an_unfinished_drop_finishes_it(root: Root) -> None:
         assert (SHOP, "leaving") not in names.entries
         dropped = names.last_dropped(SHOP, "leaving")
         assert dropped is not None
-        assert dropped.principal == "ada"
-        await catalog.tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("ada"))
+        assert dropped.principal == "loader"
+        await catalog.tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("loader"))
         assert names.last_dropped(SHOP, "leaving") == dropped
 
     with_catalog(root, meet)
@@ -118,9 +118,9 @@ def test_a_drop_that_is_sent_again_waits_for_its_dead_owner_and_then_takes_over(
         clock, tables = catalog.parts.clock, catalog.tables
         assert isinstance(clock, HandClock)
         with pytest.raises(OutcomeUnknown):
-            await tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("ada"))
+            await tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("loader"))
         clock.at_ms += IDEMPOTENCY_TAKEOVER_S * 1000 + 1
-        await tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("ada"))
+        await tables.drop(SHOP, "leaving", purge=False, key=key_of(asked), author=Author("loader"))
         assert (await the_marker(catalog, asked)).attempt == 2
         assert (SHOP, "leaving") not in (await catalog.parts.tier1.current()).names.entries
 

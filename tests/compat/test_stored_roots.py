@@ -65,7 +65,7 @@ def test_the_names_are_those_of_the_story(root: Root) -> None:
             "orders": (Kind.TABLE, Format.ICEBERG, 1),
             "returned": (Kind.TABLE, Format.ICEBERG, 2),
         }
-        assert [(one.entry.name, one.purge, one.principal) for one in names.dropped.values()] == [("old", True, "ada")]
+        assert [(one.entry.name, one.purge, one.principal) for one in names.dropped.values()] == [("old", True, "loader")]
         goods = names.entries[SHOP, "goods"]
         assert [(one.namespace, one.name) for one in goods.former_names] == [(SHOP, "items"), (EU, "items")]
 
@@ -76,7 +76,7 @@ def test_what_people_said_of_tables_is_there(root: Root) -> None:
     async def look(catalog: Catalog) -> None:
         entries = (await catalog.parts.tier1.current()).names.entries
         orders = entries[SHOP, "orders"].governance
-        assert (orders.owner, orders.tags, orders.row_count) == ("ada", ("gold",), 3)
+        assert (orders.owner, orders.tags, orders.row_count) == ("loader", ("gold",), 3)
         assert (orders.sensitivity, orders.pii_columns) == (Sensitivity.CONFIDENTIAL, {"buyer": "email"})
         clicks = entries[SHOP, "clicks"]
         assert [(one.name, one.type, one.nullable) for one in clicks.columns] == [
@@ -185,7 +185,7 @@ def test_the_story_has_an_operation_of_every_kind() -> None:
 def test_a_commit_that_was_changed_is_noticed(root: Root) -> None:
     second = chain(root)[-2]
     path = root.folder / str(CatalogCommitKey(SCOPE, CommitId(second.id)))
-    path.write_bytes(path.read_bytes().replace(b'"author":"ada"', b'"author":"eve"'))
+    path.write_bytes(path.read_bytes().replace(b'"author":"loader"', b'"author":"cleaner"'))
     with pytest.raises(CorruptObject, match=second.id):
         chain(root)
 

@@ -124,7 +124,7 @@ def _candidates(
         yield from _other_inputs(world, asset, facts, one, partitions)
     for given, upstream in world.graph.inputs(key):
         made = planned.get(upstream.key)
-        if made:
+        if made and given.kind is not InputKind.CHECK:
             touched = given.mapping.touched(made, world.ends(given, key))
             yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")
     held = world.partitioning(key).read(facts.quarantined)
@@ -147,6 +147,8 @@ def _other_inputs(
     world: World, asset: AssetDefinition, facts: AssetFacts, one: Materialization, partitions: PartitionSet
 ) -> Iterator[Stale]:
     for given in asset.inputs:
+        if given.kind is InputKind.CHECK:
+            continue
         recorded = one.inputs.get(given.parameter)
         if given.kind is InputKind.FILES:
             now = facts.files.get(given.parameter)

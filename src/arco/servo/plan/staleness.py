@@ -55,13 +55,14 @@ class World:
         self._partitioning = {
             key: asset.partitions.with_values(snapshot.of(key).dynamic) for key, asset in graph.assets.items()
         }
+        self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
         self._versions: dict[AssetKey, Versions] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
 
     def everything(self, key: AssetKey) -> PartitionSet:
-        return self._partitioning[key].everything(self.snapshot.at_ms)
+        return self._everything[key]
 
     def versions(self, key: AssetKey) -> Versions:
         """What every partition of an asset is now."""

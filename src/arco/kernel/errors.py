@@ -3,6 +3,7 @@
     ArcoError
     ├── FixRequest        the request is wrong; sending it again changes nothing
     │   ├── InvalidInput          malformed value, hostile name, bad URL
+    │   │   └── Malformed             not even readable: broken JSON, a bad percent sign, a header given twice
     │   ├── TooLarge              a named limit was passed
     │   ├── NotFound              the thing named does not exist
     │   │   ├── NoSuchNamespace
@@ -74,6 +75,10 @@ class FixRequest(ArcoError):
 
 class InvalidInput(FixRequest):
     code = "invalid_input"
+
+
+class Malformed(InvalidInput):
+    code = "malformed"
 
 
 class TooLarge(FixRequest):

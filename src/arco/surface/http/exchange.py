@@ -1,5 +1,6 @@
 """One request and its answer, as handlers see them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +9,11 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import msgspec
 
 from arco.kernel.canonical_json import JsonValue, parse_strict, request_hash
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidInput, Malformed
+
+# A percent sign that encodes nothing: readers differ on what it means, so one name could have two spellings.
+_STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ENCODE_HINT = "percent-encode it as UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +27,19 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     request_id: str
+    principal: str = "anonymous"
 
     def json(self) -> JsonValue:
-        return parse_strict(self.body)
+        try:
+            return parse_strict(self.body)
+        except InvalidInput as error:
+            raise Malformed(error.message, hint=error.hint) from None
 
     def one(self, name: str) -> str | None:
         """A query parameter that may be given once."""
         values = self.query.get(name, [])
         if len(values) > 1:
-            raise InvalidInput(f"query parameter {name} is given {len(values)} times", hint="give it once")
+            raise Malformed(f"query parameter {name} is given {len(values)} times", hint="give it once")
         return values[0] if values else None
 
     def hash(self, value: JsonValue = None) -> str:
@@ -53,16 +62,30 @@ def no_content() -> Response:
     return Response(204)
 
 
+def split_path(raw: bytes) -> list[str]:
+    """The segments of a path, decoded once. An empty one stays: a name that is missing must not turn into another route."""
+    return [decode_segment(part) for part in raw.removeprefix(b"/").split(b"/")]
+
+
 def decode_segment(raw: bytes) -> str:
     """One segment of a path, decoded once. A slash inside it stays part of the name."""
+    if _STRAY_PERCENT.search(raw):
+        raise Malformed("the path has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise InvalidInput("the path is not UTF-8", hint="percent-encode it as UTF-8") from None
+        raise Malformed("the path is not UTF-8", hint=_ENCODE_HINT) from None
 
 
 def decode_query(raw: bytes) -> dict[str, list[str]]:
+    return decode_form(raw, "the query string")
+
+
+def decode_form(raw: bytes, what: str) -> dict[str, list[str]]:
+    """Names and values as a query string or a form writes them."""
+    if _STRAY_PERCENT.search(raw):
+        raise Malformed(f"{what} has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return parse_qs(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
     except ValueError:
-        raise InvalidInput("the query string does not parse", hint="percent-encode it as UTF-8") from None
+        raise Malformed(f"{what} does not parse", hint=_ENCODE_HINT) from None

@@ -45,14 +45,14 @@ class ServerState:
         self._base_uri = base_uri
         self._client_config = client_config
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._entropy = entropy
         self._open: dict[Scope, OpenWorkspace] = {}
 
     def workspace(self, scope: Scope) -> OpenWorkspace:
         found = self._open.get(scope)
         if found is None:
-            parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy, self._policy)
+            parts = Workspace.on(self.store, self._base_uri, scope, self.clock, self._entropy, self._policy)
             tables, views = Tables(), Views()
             table_commits, view_commits = (
                 Commits(parts, tables, self._policy.allows),

@@ -17,6 +17,8 @@ from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Response
 from arco.surface.http.failures import refusal
 
+_BODY_HEADERS = {b"content-length", b"transfer-encoding"}
+
 
 class _Timer:
     """Does something if it is not stopped in time."""
@@ -119,6 +121,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
+            # At such an offer the parser stops, and would take the body for the next request.
+            self._stop_parsing(refusal(400, "no other protocol is spoken here: send the request without Upgrade"))
         super().on_headers_complete()
         self._moved_on = True
         self._head.stop()

@@ -15,6 +15,7 @@ from arco.kernel.errors import (
     ArcoError,
     BrokenInvariant,
     CorruptObject,
+    InvalidInput,
     OutcomeUnknown,
     StoreUnsuitable,
     Throttled,
@@ -155,6 +156,19 @@ def test_what_is_wrong_with_the_server_is_said_without_its_details(kind, caplog)
         "access_denied": "ServiceUnavailableException",
         "outcome_unknown": "CommitStateUnknownException",
     }.get(kind.code, "InternalServerError")
+
+
+def test_what_the_disk_refuses_is_not_the_clients_mistake(caplog):
+    async def failing(_request):
+        try:
+            raise PermissionError(13, CANARY)
+        except OSError as error:
+            raise InvalidInput(f"no permission to write /srv/{CANARY}") from error
+
+    answer = run(ask(with_handler(failing), "POST", "/try"))
+    assert answer.error == (503, "ServiceUnavailableException")
+    assert CANARY not in answer.body.decode()
+    assert CANARY in caplog.text
 
 
 def errors(cls: type[ArcoError] = ArcoError) -> list[type[ArcoError]]:

@@ -18,8 +18,8 @@ from arco.surface.http.routes import Door
 
 log = logging.getLogger("arco.http")
 
-# The other two are uvicorn, which speaks of connections, and asyncio, which speaks of tasks that nobody waited for.
-_LOGGERS = ("arco", "uvicorn", "asyncio")
+# The other two are uvicorn, which speaks of connections, and asyncio, of which only trouble is of interest.
+_LOGGERS = {"arco": logging.DEBUG, "uvicorn": logging.DEBUG, "asyncio": logging.WARNING}
 _PATH_CHARS_MAX = 500
 OFF = logging.CRITICAL + 10
 
@@ -45,10 +45,10 @@ def configure(form: LogForm, level: LogLevel, stream: TextIO | None = None) -> N
     """Send everything that the server has to say to one stream, in one form."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonLine() if form is LogForm.JSON else _TextLine())
-    for name in _LOGGERS:
+    for name, at_least in _LOGGERS.items():
         logger = logging.getLogger(name)
         logger.handlers = [handler]
-        logger.setLevel(level.number)
+        logger.setLevel(max(level.number, at_least))
         logger.propagate = False
 
 

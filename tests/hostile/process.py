@@ -36,6 +36,19 @@ class ServerProcess:
         names = {path.relative_to(self.root).as_posix(): path for path in files}
         return {name: path.read_bytes() for name, path in names.items() if not name.startswith(".arco/")}
 
+    def marks(self) -> dict[str, tuple[int, int, int]]:
+        """A mark of every object under the root that changes with each write of it."""
+        found = {}
+        folders = [str(self.root)]
+        while folders:
+            for entry in os.scandir(folders.pop()):
+                if entry.is_dir() and entry.name != ".arco":
+                    folders.append(entry.path)
+                elif entry.is_file():
+                    stat = entry.stat()
+                    found[entry.path] = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        return found
+
 
 @contextmanager
 def server_process(root: Path, *arguments: str, **environment: str) -> Iterator[ServerProcess]:

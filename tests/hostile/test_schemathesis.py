@@ -29,6 +29,8 @@ CHECKS = [not_a_server_error, content_type_conformance, response_schema_conforma
 KNOWN = {"prefix": "default.default", "namespace": "ns", "table": "t", "view": "v"}
 # Answers about HTTP itself, which a description of the catalog need not list.
 ABOUT_HTTP = {405, 408, 413, 414, 415, 431}
+# A namespace may have a parent, which may be missing; the description does not think of it.
+NOT_DESCRIBED = {"POST /v1/{prefix}/namespaces": {404}}
 
 pytestmark = pytest.mark.skipif(not OPENAPI, reason="ICEBERG_OPENAPI does not say where Iceberg's REST description lies")
 
@@ -88,7 +90,7 @@ def ask_and_check(address: str, name: str, mode: GenerationMode) -> None:
     operation = described()[name]
     documented = {int(code) for code in operation.definition.raw["responses"] if str(code).isdigit()}
 
-    @given(case=operation.as_strategy(generation_mode=mode), known=st.sets(st.sampled_from(sorted(KNOWN))))
+    @given(case=operation.as_strategy(generation_mode=mode), seldom=st.integers(0, 3))
     @settings(
         max_examples=EXAMPLES_MAX,
         derandomize=True,
@@ -97,11 +99,14 @@ def ask_and_check(address: str, name: str, mode: GenerationMode) -> None:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    def check(case: Any, known: set[str]) -> None:
-        for parameter in known & case.path_parameters.keys():
-            case.path_parameters[parameter] = KNOWN[parameter]
+    def check(case: Any, seldom: int) -> None:
+        if seldom:
+            case.path_parameters.update({name: KNOWN[name] for name in case.path_parameters if name in KNOWN})
+            # Made by the letter it is any UUID: one that this server takes has the time in it.
+            case.headers.pop("Idempotency-Key", None)
         response = case.call(base_url=f"{address}/iceberg")
-        assert response.status_code in documented | ABOUT_HTTP, f"{response.status_code}: {case.as_curl_command()}"
+        sensible = documented | ABOUT_HTTP | NOT_DESCRIBED.get(name, set())
+        assert response.status_code in sensible, f"{response.status_code}: {case.as_curl_command()}"
         if response.status_code in documented:
             case.validate_response(response, checks=CHECKS)
 

@@ -8,7 +8,7 @@ import pytest
 
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Request, Response
-from arco.surface.http.routes import Door, Route, route
+from arco.surface.http.routes import route
 
 from .raw import Reply, head, request, wire
 from .served import Gate, served, server_of
@@ -286,7 +286,7 @@ def test_a_client_that_does_not_read_is_cut_off(last):
         return Response(200, bytes(20_000_000))
 
     bounds = Bounds(answer_s=0.2)
-    with server_of(bounds, [Route("GET", ("large",), large, Door.OPEN)]) as (server, address), socket.socket() as client:
+    with server_of(bounds, [route("GET", "/large", large)]) as (server, address), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         place = urlsplit(address)
         client.connect((place.hostname, place.port))

@@ -182,7 +182,7 @@ def test_the_log_has_a_line_of_json_for_each_request(root):
         for answer in answers:
             line = by_id[answer.headers["x-request-id"]]
             assert (line["status"], line["bytes"]) == (answer.status, len(answer.body))
-            assert line["route"] == "/iceberg/v1/{}/namespaces/{}/tables/{}"
+            assert line["route"] == "/iceberg/v1/{prefix}/namespaces/{namespace}/tables/{table}"
         assert any("Invalid HTTP request" in line["message"] and line["level"] == "warning" for line in lines)
 
 

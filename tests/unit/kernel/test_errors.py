@@ -12,7 +12,6 @@ PUBLISHED_CODES = {
     "internal", "fix_request", "invalid_input", "too_large", "not_found", "already_exists", "key_reused", "access_denied",
     "refresh", "conflict", "fenced", "retry_later", "throttled", "unavailable", "ask_history", "outcome_unknown",
     "ask_operator", "corrupt_object", "unknown_format", "store_unsuitable", "broken_invariant",
-    "malformed",
 }  # fmt: skip
 GROUPS = {
     "FixRequest": (Action.FIX, range(400, 500)),

@@ -57,7 +57,7 @@ def test_a_line_says_who_asked_for_what_and_what_came_of_it():
         "request_id": "given-by-a-proxy",
         "method": "GET",
         "path": f"{NAMESPACES}/none",
-        "route": "/iceberg/v1/{}/namespaces/{}",
+        "route": "/iceberg/v1/{prefix}/namespaces/{namespace}",
         "status": 404,
         "bytes": line["bytes"],
         "client": "127.0.0.1",

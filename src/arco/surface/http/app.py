@@ -19,7 +19,7 @@ from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
 from arco.surface.http.failures import failure, hidden, overdue, refusal
-from arco.surface.http.iceberg import IcebergRoutes
+from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.request_log import facts, log_request
@@ -56,7 +56,7 @@ class App:
         self._late_answers: set[asyncio.Task[None]] = set()
         self._routes = Routes(
             [
-                *IcebergRoutes(state).routes(),
+                *iceberg_routes(state),
                 *ProbeRoutes(state.store, setup.bounds.ready_s).routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),

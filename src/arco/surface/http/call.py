@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from arco.kernel.errors import Malformed
+from arco.kernel.errors import InvalidInput
 from arco.surface.http.bodies import Receive, discard, has_body
 from arco.surface.http.exchange import Response
 from arco.surface.http.routes import Route
@@ -59,7 +59,7 @@ class Call:
 
     def check_headers(self) -> None:
         if self.given_twice:
-            raise Malformed(f"header {self.given_twice} is given twice", hint="give it once")
+            raise InvalidInput(f"header {self.given_twice} is given twice", hint="give it once")
 
     async def receive(self) -> MutableMapping[str, Any]:
         """The next part of the body."""

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import msgspec
 
 from arco.kernel.canonical_json import JsonValue, parse_strict, request_hash
-from arco.kernel.errors import InvalidInput, Malformed
+from arco.kernel.errors import InvalidInput
 
 # A percent sign that encodes nothing: readers differ on what it means, so one name could have two spellings.
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -30,16 +30,13 @@ class Request:
     principal: str = "anonymous"
 
     def json(self) -> JsonValue:
-        try:
-            return parse_strict(self.body)
-        except InvalidInput as error:
-            raise Malformed(error.message, hint=error.hint) from None
+        return parse_strict(self.body)
 
     def one(self, name: str) -> str | None:
         """A query parameter that may be given once."""
         values = self.query.get(name, [])
         if len(values) > 1:
-            raise Malformed(f"query parameter {name} is given {len(values)} times", hint="give it once")
+            raise InvalidInput(f"query parameter {name} is given {len(values)} times", hint="give it once")
         return values[0] if values else None
 
     def hash(self, value: JsonValue = None) -> str:
@@ -70,11 +67,11 @@ def split_path(raw: bytes) -> list[str]:
 def decode_segment(raw: bytes) -> str:
     """One segment of a path, decoded once. A slash inside it stays part of the name."""
     if _STRAY_PERCENT.search(raw):
-        raise Malformed("the path has a percent sign that encodes nothing", hint="write %25 for a percent sign")
+        raise InvalidInput("the path has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise Malformed("the path is not UTF-8", hint=_ENCODE_HINT) from None
+        raise InvalidInput("the path is not UTF-8", hint=_ENCODE_HINT) from None
 
 
 def decode_query(raw: bytes) -> dict[str, list[str]]:
@@ -84,8 +81,8 @@ def decode_query(raw: bytes) -> dict[str, list[str]]:
 def decode_form(raw: bytes, what: str) -> dict[str, list[str]]:
     """Names and values as a query string or a form writes them."""
     if _STRAY_PERCENT.search(raw):
-        raise Malformed(f"{what} has a percent sign that encodes nothing", hint="write %25 for a percent sign")
+        raise InvalidInput(f"{what} has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return parse_qs(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
     except ValueError:
-        raise Malformed(f"{what} does not parse", hint=_ENCODE_HINT) from None
+        raise InvalidInput(f"{what} does not parse", hint=_ENCODE_HINT) from None

@@ -10,8 +10,8 @@ from arco.surface.http.exchange import Response, json_response
 # Our code -> the exception that Iceberg's clients know. Its Java client turns a 400 of type IllegalArgumentException into
 # just that, which is what its own catalogs throw; any other 400 becomes "Malformed request".
 _TYPES = {
-    "malformed": "BadRequestException",
-    "invalid_input": "IllegalArgumentException",
+    "invalid_metadata": "IllegalArgumentException",
+    "unprocessable": "UnprocessableEntityException",
     "too_large": "BadRequestException",
     "no_such_namespace": "NoSuchNamespaceException",
     "no_such_table": "NoSuchTableException",

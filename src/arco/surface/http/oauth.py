@@ -9,7 +9,7 @@ import base64
 import binascii
 from urllib.parse import unquote_plus
 
-from arco.kernel.errors import Malformed
+from arco.kernel.errors import InvalidInput
 from arco.surface.http.access import Access
 from arco.surface.http.exchange import Request, Response, decode_form, json_response
 from arco.surface.http.routes import Door, Route, route
@@ -33,7 +33,7 @@ class OAuthRoutes:
             return _error("invalid_request", f"the body's Content-Type must be {_FORM}")
         try:
             form = decode_form(request.body, "the form")
-        except Malformed as error:
+        except InvalidInput as error:
             return _error("invalid_request", error.message)
         twice = sorted(name for name, values in form.items() if len(values) > 1)
         if twice:

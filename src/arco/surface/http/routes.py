@@ -24,13 +24,10 @@ class Door(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Route:
     method: str
+    template: str
     pattern: tuple[str | None, ...]
     handler: Handler
     door: Door = Door.TOKEN
-
-    @property
-    def template(self) -> str:
-        return "/" + "/".join("{}" if part is None else part for part in self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Found:
 def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN) -> Route:
     """A route from a template such as /v1/{prefix}/namespaces."""
     parts = template.strip("/").split("/")
-    return Route(method, tuple(None if part.startswith("{") else part for part in parts), handler, door)
+    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler, door)
 
 
 class Routes:

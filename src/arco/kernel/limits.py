@@ -101,8 +101,36 @@ POINTER_CACHE_TABLES_MAX = 4096
 # A staged create that nobody commits: how long its place is kept.
 STAGED_INTENT_LIFETIME_S = 24 * 3600
 
-# How long a server that is told to stop waits for requests under way.
+# How long a server that is told to stop waits for requests under way, and then for what they left to do.
 GRACEFUL_STOP_S = 30
+
+# The head of a request, before anything of it is understood: protects memory. Every legal name fits into the URL: 16 levels
+# and a table of 255 characters each, percent-encoded.
+URL_BYTES_MAX = 64 * 1024
+HEADERS_MAX = 100
+HEADERS_BYTES_MAX = 64 * 1024
+
+# A client that sends nothing, or a byte now and then: how long the head of a request, and its body, may take to arrive, how
+# long an open connection may rest between requests, and how long one may leave an answer unread.
+HEAD_READ_S = 10
+BODY_READ_S = 60
+KEEP_ALIVE_S = 75
+ANSWER_READ_S = 60
+
+# A body that nobody will read: how long the client may go on sending it, so that it gets to hear the answer.
+BODY_DISCARD_S = 2
+
+# How long a request may take before its client is answered: below the 60 s after which most proxies give up, so that the
+# client hears from us what is known. The work itself goes on.
+REQUEST_TIMEOUT_S = 50
+
+# How long the store may take to answer whether the server is ready.
+READY_TIMEOUT_S = 5
+
+# What one server does at once: more wait outside. Connections stay below the 1,024 files a process may open by default.
+REQUESTS_AT_ONCE_MAX = 256
+CONNECTIONS_MAX = 800
+BODIES_BYTES_MAX = 256 * 1024 * 1024
 
 # One event of the ledger, and one segment of events: bounds the memory of whoever reads one.
 LEDGER_EVENT_BYTES_MAX = 1024 * 1024

@@ -9,6 +9,7 @@ from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.secret import Secret
 
 PROJECT_FILE = "arco.toml"
 
@@ -34,6 +35,20 @@ def load_settings(root: str | None, options: list[str]) -> Settings:
     # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
     kept = stored if chosen == project.get("root") else {}
     return Settings(chosen, {word: _text(value) for word, value in kept.items()} | _given(options))
+
+
+def load_token() -> Secret | None:
+    """The server's token. Only from the environment: a flag shows in the list of processes, a file is easily shared."""
+    token = os.environ.get("ARCO_TOKEN")
+    if token is None:
+        return None
+    if not token:
+        raise InvalidInput("ARCO_TOKEN is set to nothing", hint="give it a value, or unset it to serve without a token")
+    if not all("!" <= character <= "~" for character in token):
+        raise InvalidInput(
+            "ARCO_TOKEN has a character that a header cannot carry", hint="use visible ASCII, without spaces"
+        )
+    return Secret(token)
 
 
 def _project() -> dict[str, Any]:

@@ -31,7 +31,7 @@ class ServerState:
         self.client_config = client_config
         self._base_uri = base_uri
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._entropy = entropy
         self._take_turns = take_turns
         self._checkpointers: list[Checkpointer] = []
@@ -48,7 +48,7 @@ class ServerState:
     def appender(self, scope: Scope) -> Appender:
         """Where the events of a workspace go."""
         if scope not in self._appenders:
-            self._appenders[scope] = Appender(self.store, scope, self._clock, self._entropy)
+            self._appenders[scope] = Appender(self.store, scope, self.clock, self._entropy)
         return self._appenders[scope]
 
     def _opened(self, scope: Scope) -> Catalog:
@@ -56,13 +56,13 @@ class ServerState:
             self.store,
             self._base_uri,
             scope,
-            self._clock,
+            self.clock,
             self._entropy,
             self._policy,
             take_turns=self._take_turns,
         )
         parts = catalog.parts
-        checkpointer = Checkpointer(parts.tier1, self._clock, self._entropy, asyncio.to_thread)
+        checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)
         parts.committer.after_commit = checkpointer.wake
         self._checkpointers.append(checkpointer)
         return catalog

@@ -1,5 +1,6 @@
 """Where a command works: flag, then environment, then arco.toml. The only place that reads the environment."""
 
+import getpass
 import os
 import tomllib
 from collections.abc import Mapping
@@ -34,6 +35,14 @@ def load_settings(root: str | None, options: list[str]) -> Settings:
     # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
     kept = stored if chosen == project.get("root") else {}
     return Settings(chosen, {word: _text(value) for word, value in kept.items()} | _given(options))
+
+
+def person() -> str:
+    """Who sits at this shell, for the record of what they change. A word of theirs, not a proof."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _project() -> dict[str, Any]:

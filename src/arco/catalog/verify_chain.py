@@ -115,7 +115,7 @@ class Chain:
                 problem = ("commit_altered", what, _TAMPERED)
         if link.hash is None:
             # Named by a commit that was altered itself: what is wrong with the name is not this commit's fault.
-            return commit, False
+            return (commit if commit is not None and commit.sequence == link.number else None), False
         self._report.find(problem[0], key, problem[1], problem[2])
         copy = self._tail.get(link.number)
         return (copy, True) if copy is not None and copy.hash() == link.hash else (commit, False)

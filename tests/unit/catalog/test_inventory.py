@@ -18,8 +18,7 @@ from arco.kernel.errors import AlreadyExists, ArcoError, InvalidInput, KeyReused
 from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import DESCRIPTION_CHARS_MAX, PII_COLUMNS_MAX, TABLE_DOCUMENT_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX
 from stand_ins.hand_clock import NEW_YEAR_2025_MS
-
-from .lake import AUTHOR, Lake
+from stand_ins.lake import AUTHOR, Lake
 
 EVENTS = (("shop",), "events")
 ORDERS = (("shop",), "orders")

@@ -15,8 +15,7 @@ from arco.catalog.state_files import encode_changes
 from arco.catalog.verify import verify
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.limits import STATE_DELTAS_MAX
-
-from .lake import AUTHOR, MANIFEST, Lake, commit_object, pointer_object
+from stand_ins.lake import AUTHOR, MANIFEST, Lake, commit_object, pointer_object
 
 ORDERS = (("shop",), "orders")
 Damage = Callable[[Lake], Awaitable[None]]

@@ -1,6 +1,7 @@
 """A small catalog in memory, made by the product itself, for tests that look at it or damage it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -36,7 +37,8 @@ AUTHOR = Author("ann")
 class Lake:
     """A store, and one process on it."""
 
-    def __init__(self, seed: str = "lake") -> None:
+    def __init__(self, seed: str = "lake", base_uri: str = "file:///lake") -> None:
+        self._base_uri = base_uri
         self.clock = HandClock()
         self.store = MemoryStore(self.clock)
         self._entropy = SeededEntropy(seed)
@@ -44,7 +46,7 @@ class Lake:
         self.catalog = self._open()
 
     def _open(self, policy: LocationPolicy | None = None) -> Catalog:
-        return Catalog.open(self.store, "file:///lake", SCOPE, self.clock, self._entropy, policy)
+        return Catalog.open(self.store, self._base_uri, SCOPE, self.clock, self._entropy, policy)
 
     def restart(self) -> None:
         """A new process, which knows nothing."""
@@ -165,6 +167,13 @@ class Lake:
         file = (await self.manifest()).deltas[place]
         await self.put(file.key, data)
         await self.edit_manifest(lambda m: m["deltas"][place].update(checksum=content_hash(data)))
+
+    async def write_to(self, folder: Path) -> None:
+        """The same objects as a folder: the name of an object is its path."""
+        for key in await self.keys():
+            path = folder / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(await self.bytes_of(key))
 
     async def copy(self) -> "Lake":
         """The same objects in another store."""

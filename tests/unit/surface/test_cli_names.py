@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,14 +55,23 @@ async def founded(base_uri: str) -> Lake:
     return lake
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lake]:
+    """A lake, and the folder that its locations name."""
+    home = tmp_path_factory.mktemp("home").resolve()
+    return home, asyncio.run(founded(f"file://{home}/lake"))
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every command starts beside a lake, and finds it by its settings."""
-    monkeypatch.chdir(tmp_path)
+def folder(made: tuple[Path, Lake], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command starts beside a fresh lake, and finds it by its settings."""
+    home, lake = made
+    monkeypatch.chdir(home)
     monkeypatch.setenv("ARCO_ROOT", "lake")
     monkeypatch.setenv("COLUMNS", "80")
-    asyncio.run(asyncio.run(founded(f"file://{tmp_path.resolve()}/lake")).write_to(tmp_path / "lake"))
-    return tmp_path
+    shutil.rmtree(home / "lake", ignore_errors=True)
+    asyncio.run(lake.write_to(home / "lake"))
+    return home
 
 
 @pytest.fixture
@@ -91,6 +101,32 @@ def objects(folder: Path) -> dict[str, bytes]:
     }
 
 
+def at_a_terminal(folder: Path, answer: bytes, *arguments: str, columns: int = 80) -> tuple[int, str]:
+    """A real process at a real terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [ARCO, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": str(columns)},
+    )
+    os.close(theirs)
+    os.write(ours, answer)
+    said = b""
+    while True:
+        try:
+            more = os.read(ours, 4096)
+        except OSError:
+            break
+        if not more:
+            break
+        said += more
+    os.close(ours)
+    return process.wait(60), said.decode()
+
+
 def names(ended: Ended) -> list[str]:
     return [".".join([*one["namespace"], one["name"]]) for one in ended.json["tables"]]
 
@@ -114,6 +150,14 @@ def test_ls_is_not_cut_when_nobody_looks(arco: Callable[..., Ended]) -> None:
     assert f"shop.raw.{LONG} " in arco("ls").out
 
 
+def test_no_column_of_a_narrow_terminal_vanishes(folder: Path) -> None:
+    for arguments in (("ls", "--dropped"), ("history", "shop.old")):
+        code, said = at_a_terminal(folder, b"", *arguments, columns=72)
+        assert code == 0
+        assert "2025-01-01 00:" in said
+        assert max(len(line) for line in said.splitlines() if "\x1b" not in line) <= 72
+
+
 def test_ls_is_filtered(arco: Callable[..., Ended]) -> None:
     assert names(arco("ls", "shop.raw", "--json")) == [f"shop.raw.{LONG}"]
     assert names(arco("ls", '"eu.west"', "--json")) == ["eu.west.orders"]
@@ -126,7 +170,7 @@ def test_ls_is_filtered(arco: Callable[..., Ended]) -> None:
 
 def test_ls_of_what_was_dropped(arco: Callable[..., Ended]) -> None:
     ended = arco("ls", "--dropped")
-    assert ended.out.splitlines()[1].split()[:3] == ["shop.old", "table", "ICEBERG"]
+    assert ended.out.splitlines()[1].split()[:3] == ["shop.old", "ICEBERG", "table"]
     (lost,) = arco("ls", "--dropped", "--json").json["dropped"]
     assert lost["drop_id"] in ended.out
     assert (lost["name"], lost["dropped_by"], lost["purge"]) == ("old", "ann", False)
@@ -151,7 +195,7 @@ def test_another_workspace_is_another_catalog(arco: Callable[..., Ended]) -> Non
 
 def test_show_an_iceberg_table(arco: Callable[..., Ended]) -> None:
     out = arco("show", "shop.orders").out
-    for text in ("ICEBERG table", "All [red]orders.", "gold", "none: nothing was written yet", "n=1", "a       long"):
+    for text in ("ICEBERG table", "All [red]orders.", "gold", "none: nothing was written yet", "n=1", "a         long"):
         assert text in out
     plain = arco("show", "shop.orders", "--json").json
     assert plain["iceberg"]["commit_number"] == 2
@@ -260,25 +304,6 @@ def test_purge_is_only_for_what_arco_keeps(arco: Callable[..., Ended]) -> None:
     assert ended.code == 2
     assert "not Arco's to purge" in ended.err
     assert arco("drop", "shop.orders", "--purge", "--yes").out.endswith("Its files will be deleted by upkeep.\n")
-
-
-def at_a_terminal(folder: Path, answer: bytes, *arguments: str) -> tuple[int, str]:
-    """A real process at a real terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([ARCO, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
-    os.close(theirs)
-    os.write(ours, answer)
-    said = b""
-    while True:
-        try:
-            more = os.read(ours, 4096)
-        except OSError:
-            break
-        if not more:
-            break
-        said += more
-    os.close(ours)
-    return process.wait(60), said.decode()
 
 
 def test_a_person_is_asked_first(arco: Callable[..., Ended], folder: Path) -> None:

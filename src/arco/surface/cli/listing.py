@@ -77,8 +77,7 @@ def _show_dropped(dropped: list[Dropped], *, json: bool) -> None:
     rows = [
         (
             spelled(one.entry.namespace, one.entry.name),
-            one.entry.kind,
-            one.entry.format,
+            f"{one.entry.format} {one.entry.kind}",
             when(one.dropped_ms),
             one.principal,
             one.drop_id,
@@ -86,7 +85,7 @@ def _show_dropped(dropped: list[Dropped], *, json: bool) -> None:
         )
         for one in dropped
     ]
-    console().print(grid(("name", "kind", "format", "dropped (UTC)", "by", "drop id", ""), rows))
+    console().print(grid(("name", "what", "dropped (UTC)", "by", "drop id", ""), rows, folds=(0, 3, 4)))
     say("Restore one with arco undrop NAME, or --drop-id ID.")
 
 

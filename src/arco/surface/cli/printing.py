@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 _UNBOUNDED_COLUMNS = 100_000
+_FOLDED_CHARS_MIN = 8
 
 
 def console() -> Console:
@@ -29,17 +30,19 @@ def print_json(value: object) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def grid(headers: Sequence[str], rows: Iterable[Sequence[str | None]]) -> Table:
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str | None]], folds: Sequence[int] = (0,)) -> Table:
     """Rows without lines between them, less the columns of which nothing is known.
 
-    Cells are shown as they are: a bracket in a name is no markup. The first column is never cut; the others give way when
-    the terminal is narrow.
+    Cells are shown as they are: a bracket in a name is no markup. Where the terminal is narrow, the columns of `folds` go on
+    in the next line.
     """
     filled = [[cell or "" for cell in row] for row in rows]
     used = [place for place in range(len(headers)) if place == 0 or any(row[place] for row in filled)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place in used:
-        table.add_column(headers[place], overflow="fold" if place == 0 else "ellipsis", no_wrap=place > 0)
+        folding = place in folds
+        least = _FOLDED_CHARS_MIN if folding else None
+        table.add_column(headers[place], overflow="fold" if folding else "ellipsis", no_wrap=not folding, min_width=least)
     for row in filled:
         table.add_row(*(Text(row[place]) for place in used))
     return table

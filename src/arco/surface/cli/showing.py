@@ -101,7 +101,7 @@ def _columns(found: Overview) -> Table:
         )
         for column in outer
     ]
-    return grid(("column", "type", "null", "pii", "description"), rows)
+    return grid(("column", "type", "null", "pii", "description"), rows, folds=(0, 1, 4))
 
 
 async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
@@ -118,7 +118,7 @@ async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
         print_json({"namespace": place[0], "name": place[1], "happenings": plain, "in_all": len(happenings)})
         return True
     rows = [(when(one.at_ms), str(one.facts.get("operation", one.what)), _told(one)) for one in shown]
-    console().print(grid(("when (UTC)", "what", ""), rows))
+    console().print(grid(("when (UTC)", "what", ""), rows, folds=(2,)))
     if len(shown) < len(happenings):
         say(f"{len(happenings) - len(shown):,} more: --limit 0 shows all")
     return True

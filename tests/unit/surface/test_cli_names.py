@@ -195,7 +195,14 @@ def test_another_workspace_is_another_catalog(arco: Callable[..., Ended]) -> Non
 
 def test_show_an_iceberg_table(arco: Callable[..., Ended]) -> None:
     out = arco("show", "shop.orders").out
-    for text in ("ICEBERG table", "All [red]orders.", "gold", "none: nothing was written yet", "n=1", "a         long"):
+    for text in (
+        "ICEBERG table",
+        "All [red]orders.",
+        "gold",
+        "none: nothing was written yet",
+        "n=1",
+        "\na       long  yes\n",
+    ):
         assert text in out
     plain = arco("show", "shop.orders", "--json").json
     assert plain["iceberg"]["commit_number"] == 2
@@ -209,6 +216,17 @@ def test_show_another_format_and_a_view(arco: Callable[..., Ended]) -> None:
         assert text in out
     out = arco("show", "shop.report").out
     assert "-- spark\nselect 1 as a\n" in out
+
+
+def test_what_a_client_wrote_is_harmless_to_a_terminal(arco: Callable[..., Ended], folder: Path) -> None:
+    plain = arco("show", "shop.orders", "--json").json
+    file = Path(plain["iceberg"]["metadata_location"].removeprefix("file://"))
+    evil = "\\u001b]0;owned\\u0007\\u202e\\u009b31m"
+    file.write_text(file.read_text().replace('"n":"1"', f'"n":"{evil}"'))
+    out = arco("show", "shop.orders").out
+    assert "n=\ufffd]0;owned\ufffd\ufffd\ufffd31m" in out
+    assert "\x1b" not in out
+    assert arco("show", "shop.orders", "--json").json["properties"]["n"] == "\x1b]0;owned\x07\u202e\x9b31m"
 
 
 def test_show_what_has_dots_in_its_name(arco: Callable[..., Ended]) -> None:

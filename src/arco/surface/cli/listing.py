@@ -10,7 +10,7 @@ from arco.catalog.spelling import parse_namespace, spelled
 from arco.kernel.errors import NoSuchNamespace
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.printing import console, counted, grid, print_json, say, when
+from arco.surface.cli.printing import counted, print_grid, print_json, say, when
 
 Wanted = tuple[str | None, str | None, str | None]
 """Namespace, kind and format, as they were given."""
@@ -55,7 +55,7 @@ def _show(entries: list[Entry]) -> None:
         )
         for entry in entries
     ]
-    console().print(grid(("name", "kind", "format", "owner", "tags", "created (UTC)"), rows))
+    print_grid(("name", "kind", "format", "owner", "tags", "created (UTC)"), rows)
 
 
 def _sum_up(entries: list[Entry], below: list[Levels], *, filtered: bool) -> None:
@@ -85,7 +85,7 @@ def _show_dropped(dropped: list[Dropped], *, json: bool) -> None:
         )
         for one in dropped
     ]
-    console().print(grid(("name", "what", "dropped (UTC)", "by", "drop id", ""), rows, folds=(0, 3, 4)))
+    print_grid(("name", "what", "dropped (UTC)", "by", "drop id", ""), rows, folds=(0, 3, 4))
     say("Restore one with arco undrop NAME, or --drop-id ID.")
 
 

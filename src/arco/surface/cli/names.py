@@ -14,11 +14,6 @@ from arco.surface.cli.flags import DEFAULT_WAREHOUSE, AllowLocation, Json, Name,
 FormatWord = Literal["ICEBERG", "DELTA", "PARQUET", "CSV", "JSON", "ARCO_NATIVE"]
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (ls, show, history, drop, undrop, rename, verify):
-        app.command()(command)
-
-
 def ls(  # noqa: PLR0913, PLR0917 - one parameter a flag
     namespace: Annotated[
         str | None, typer.Argument(metavar="[NAMESPACE]", help="Only what is in it, at any depth.", show_default=False)
@@ -172,6 +167,14 @@ def verify(
       arco verify --deep --root ./lake
     """
     _run("verifying", "verify", Where.of(root, option, warehouse, allow_location), deep=deep, json=json)
+
+
+COMMANDS = (ls, show, history, drop, undrop, rename, verify)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in COMMANDS:
+        app.command()(command)
 
 
 def _run(module: str, command: str, *arguments: object, **flags: object) -> None:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from rich.table import Table
-
 from arco.catalog.model import Kind
 from arco.catalog.overview import IcebergTable, IcebergView, Overview, overview_of
 from arco.catalog.spelling import parse_name, spelled
@@ -11,7 +9,7 @@ from arco.catalog.timeline import Happening, timeline_of
 from arco.kernel.errors import NoSuchTable
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
-from arco.surface.cli.printing import console, counted, facts, grid, print_json, say, size, when
+from arco.surface.cli.printing import counted, print_facts, print_grid, print_json, say, size, when
 
 
 async def show(where: Where, name: str, *, json: bool) -> bool:
@@ -22,14 +20,12 @@ async def show(where: Where, name: str, *, json: bool) -> bool:
     if json:
         print_json(found)
         return True
-    out = console()
-    out.print(facts([*_identity(found), *_said(found), *_iceberg(found)]))
+    print_facts([*_identity(found), *_said(found), *_iceberg(found)])
     if found.columns:
-        out.print()
-        out.print(_columns(found))
+        say("")
+        _print_columns(found)
     for one in found.iceberg.representations if isinstance(found.iceberg, IcebergView) else ():
-        out.print()
-        out.print(f"-- {one.dialect}\n{one.sql}", markup=False)
+        say(f"\n-- {one.dialect}\n{one.sql}")
     return True
 
 
@@ -88,7 +84,7 @@ def _iceberg(found: Overview) -> list[tuple[str, str | None]]:
             return []
 
 
-def _columns(found: Overview) -> Table:
+def _print_columns(found: Overview) -> None:
     """The outermost columns; the types of nested ones stand in theirs."""
     outer = [column for column in found.columns if column.parent_field_id is None]
     rows = [
@@ -101,7 +97,7 @@ def _columns(found: Overview) -> Table:
         )
         for column in outer
     ]
-    return grid(("column", "type", "null", "pii", "description"), rows, folds=(0, 1, 4))
+    print_grid(("column", "type", "null", "pii", "description"), rows, folds=(0, 1, 4))
 
 
 async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
@@ -118,7 +114,7 @@ async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
         print_json({"namespace": place[0], "name": place[1], "happenings": plain, "in_all": len(happenings)})
         return True
     rows = [(when(one.at_ms), str(one.facts.get("operation", one.what)), _told(one)) for one in shown]
-    console().print(grid(("when (UTC)", "what", ""), rows, folds=(2,)))
+    print_grid(("when (UTC)", "what", ""), rows, folds=(2,))
     if len(shown) < len(happenings):
         say(f"{len(happenings) - len(shown):,} more: --limit 0 shows all")
     return True

@@ -141,6 +141,26 @@ def test_an_iceberg_table_shows_its_columns_and_its_snapshot(platform: Platform)
     assert platform.need("orders")["columns"][0]["name"] == "number"
 
 
+def test_a_view_is_shown_described_and_dropped_alike(platform: Platform) -> None:
+    version = {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 1_750_000_000_000, "summary": {}, "default-namespace": ["x"],
+        "representations": [{"type": "sql", "sql": "select 1 as a", "dialect": "spark"}],
+    }  # fmt: skip
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": True}]}
+    body = {"name": "v", "schema": schema, "view-version": version, "properties": {"k": "w"}}
+    path = f"{platform.root}/iceberg/v1/default.default/namespaces/{platform.namespace}/views"
+    with urllib.request.urlopen(urllib.request.Request(path, json.dumps(body).encode()), timeout=30) as answer:
+        assert answer.status == 200
+    assert platform.describe("v", owner="ann")[0] == 204
+    found = platform.need("v")
+    assert (found["kind"], found["format"], found["owner"], found["properties"]) == ("view", "ICEBERG", "ann", {"k": "w"})
+    assert found["iceberg"]["representations"] == [{"dialect": "spark", "sql": "select 1 as a"}]
+    assert [(one["path"], one["nullable"]) for one in found["columns"]] == [("a", False)]
+    assert platform.drop("v")[0] == 204
+    assert platform.ask("POST", "tables/undrop", {"source": platform.identifier("v")})[0] == 200
+    assert platform.need("v")["kind"] == "view"
+
+
 def test_only_what_is_given_changes_and_null_clears(platform: Platform) -> None:
     platform.table("orders")
     assert platform.describe("orders", owner="ann", tags=["a", "b"], sensitivity="PUBLIC")[0] == 204

@@ -259,6 +259,24 @@ def test_a_table_is_no_namespace(arco: Callable[..., Ended]) -> None:
     assert "there is no namespace nope" in arco("ls", "nope").err
 
 
+def test_metadata_outside_the_root_is_read_where_it_is_allowed(arco: Callable[..., Ended], folder: Path) -> None:
+    plain = arco("show", "shop.orders", "--json").json
+    outside = folder / "outside" / "00002-x.metadata.json"
+    outside.parent.mkdir(exist_ok=True)
+    outside.write_bytes(Path(plain["iceberg"]["metadata_location"].removeprefix("file://")).read_bytes())
+    pointer = folder / "lake" / pointer_object(plain["uuid"])
+    fields = json.loads(pointer.read_bytes())
+    fields["metadata_location"] = f"file://{outside}"
+    pointer.write_text(json.dumps(fields))
+    for command in (("show", "shop.orders"), ("history", "shop.orders")):
+        refused = arco(*command)
+        assert refused.code == 2
+        assert "pass --allow-location for the folder of its metadata" in refused.err
+        assert arco(*command, "--allow-location", f"file:{outside.parent}").code == 0
+    assert "metadata_out_of_reach" in arco("verify").out
+    assert arco("verify", "--allow-location", f"file:{outside.parent}").code == 0
+
+
 # history
 
 

@@ -1,12 +1,14 @@
 """`arco show` and `arco history`: one table or view, as it is and as it came about."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from arco.catalog.model import Kind
 from arco.catalog.overview import IcebergTable, IcebergView, Overview, overview_of
 from arco.catalog.spelling import parse_name, spelled
 from arco.catalog.timeline import Happening, timeline_of
-from arco.kernel.errors import NoSuchTable
+from arco.kernel.errors import InvalidInput, NoSuchTable
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import counted, print_facts, print_grid, print_json, say, size, when
@@ -16,7 +18,8 @@ async def show(where: Where, name: str, *, json: bool) -> bool:
     place = parse_name(name)
     async with opened(where) as at:
         await at.need(place)
-        found = await overview_of(at.catalog, place)
+        with _reaching():
+            found = await overview_of(at.catalog, place)
     if json:
         print_json(found)
         return True
@@ -27,6 +30,15 @@ async def show(where: Where, name: str, *, json: bool) -> bool:
     for one in found.iceberg.representations if isinstance(found.iceberg, IcebergView) else ():
         say(f"\n-- {one.dialect}\n{one.sql}")
     return True
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Metadata outside the root is read only where somebody allows it; here is who can."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(error.message, hint="pass --allow-location for the folder of its metadata") from error
 
 
 def _identity(found: Overview) -> list[tuple[str, str | None]]:
@@ -104,7 +116,8 @@ async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
     place = parse_name(name)
     async with opened(where) as at:
         try:
-            happenings = await timeline_of(at.catalog, place)
+            with _reaching():
+                happenings = await timeline_of(at.catalog, place)
         except NoSuchTable:
             await at.need(place)
             raise

@@ -44,10 +44,12 @@ class Catalog:
         clock: Clock,
         entropy: Entropy,
         policy: LocationPolicy | None = None,
+        *,
+        take_turns: bool = False,
     ) -> Self:
         """A catalog on a store. Nothing is read or written before it is used."""
         rules = policy or LocationPolicy()
-        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules)
+        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, take_turns=take_turns)
         table, view = Tables(), Views()
         table_bases, view_bases = Bases(parts, table), Bases(parts, view)
         tables = Relations(parts, table, table_bases, rules.allows)

@@ -12,6 +12,7 @@ from arco.catalog.pointer import Pointers
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.receipts import Receipts
 from arco.catalog.tier1 import Tier1
+from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.ids import UlidSource
@@ -43,7 +44,10 @@ class Workspace:
         clock: Clock,
         entropy: Entropy,
         policy: LocationPolicy | None = None,
+        *,
+        take_turns: bool = False,
     ) -> Self:
+        turns = Turns(store, scope, clock, entropy) if take_turns else None
         tier1 = Tier1(store, scope, clock, entropy)
         locations = Locations(base_uri)
         return cls(
@@ -52,7 +56,7 @@ class Workspace:
             entropy,
             UlidSource(clock, entropy),
             tier1,
-            Committer(tier1, clock, entropy),
+            Committer(tier1, clock, entropy, turns),
             Pointers(store, scope, clock, entropy),
             Receipts(store, scope, clock, entropy),
             Markers(store, scope, clock, entropy),

@@ -24,9 +24,7 @@ from arco.iceberg.metadata import MAIN
 from arco.iceberg.shape import Count, Id, JsonObject, Long, Text, read
 from arco.kernel.errors import Conflict, InvalidMetadata
 from arco.kernel.ids import clip
-
-# How far ahead of the server's clock a snapshot may claim to be: one broken clock must not hold a table's time for years.
-SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
+from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX
 
 
 class _Summary(msgspec.Struct, frozen=True):

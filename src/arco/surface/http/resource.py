@@ -31,8 +31,11 @@ class Resource:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
+    def scope(self, request: Request) -> Scope:
+        return Scope.parse_prefix(request.segments[0])
+
     def catalog(self, request: Request) -> Catalog:
-        return self._state.catalog(Scope.parse_prefix(request.segments[0]))
+        return self._state.catalog(self.scope(request))
 
     def key(self, request: Request, operation: str, body: JsonValue) -> RequestKey:
         """The request's idempotency key, bound to what is asked."""

@@ -1,12 +1,15 @@
 """What a server keeps between requests: one catalog per tenant and workspace that was asked for."""
 
+import asyncio
 from collections.abc import Mapping
 
 from arco.catalog.catalog import Catalog
+from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
+from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
 
 
@@ -21,6 +24,8 @@ class ServerState:
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
+        *,
+        take_turns: bool = False,
     ) -> None:
         self.store = store
         self.client_config = client_config
@@ -28,16 +33,45 @@ class ServerState:
         self._policy = policy
         self._clock = clock
         self._entropy = entropy
+        self._take_turns = take_turns
+        self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
+        self._appenders: dict[Scope, Appender] = {}
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
         if found is None:
-            found = Catalog.open(self.store, self._base_uri, scope, self._clock, self._entropy, self._policy)
+            found = self._opened(scope)
             self._open[scope] = found
         return found
 
+    def appender(self, scope: Scope) -> Appender:
+        """Where the events of a workspace go."""
+        if scope not in self._appenders:
+            self._appenders[scope] = Appender(self.store, scope, self._clock, self._entropy)
+        return self._appenders[scope]
+
+    def _opened(self, scope: Scope) -> Catalog:
+        catalog = Catalog.open(
+            self.store,
+            self._base_uri,
+            scope,
+            self._clock,
+            self._entropy,
+            self._policy,
+            take_turns=self._take_turns,
+        )
+        parts = catalog.parts
+        checkpointer = Checkpointer(parts.tier1, self._clock, self._entropy, asyncio.to_thread)
+        parts.committer.after_commit = checkpointer.wake
+        self._checkpointers.append(checkpointer)
+        return catalog
+
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
+        for appender in self._appenders.values():
+            await appender.close()
+        for checkpointer in self._checkpointers:
+            await checkpointer.stop()
         for catalog in self._open.values():
             await catalog.parts.afterwards.settle()

@@ -4,7 +4,10 @@ from arco.catalog.model import Kind
 from arco.iceberg import requests, requirements, responses
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.responses import Snapshots
-from arco.surface.http.exchange import Request, Response, json_response
+from arco.kernel.ids import TableUuid
+from arco.ledger.iceberg_events import MetricsReported
+from arco.storage.keys import Domain
+from arco.surface.http.exchange import Request, Response, json_response, no_content
 from arco.surface.http.relations import RelationResource
 from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, snapshots_of, source_of
 from arco.surface.http.routes import Route, route
@@ -21,6 +24,7 @@ class Tables(RelationResource):
             route("POST", self.one, self.commit),
             route("POST", f"{NAMESPACE}/register", self.register),
             route("POST", f"{self.one}/unregister", self.unregister),
+            route("POST", f"{self.one}/metrics", self.report),
         ]
 
     async def create(self, request: Request) -> Response:
@@ -75,6 +79,22 @@ class Tables(RelationResource):
         )
         metadata = await tables.metadata_at(location)
         return json_response(responses.commit_table(metadata, metadata_location=location))
+
+    async def report(self, request: Request) -> Response:
+        """Keep what a client measured, as an event. It may come before the table does, so the name need not exist."""
+        report = requests.parse_metrics_report(request.json())
+        levels, name = levels_of(request), request.segments[2]
+        entry = self.catalog(request).parts.tier1.names.find(levels, name, Kind.TABLE)
+        event = MetricsReported(
+            namespace=levels,
+            table=name,
+            table_uuid=None if entry is None else TableUuid(entry.uuid),
+            report_type=report.report_type,
+            report=report.body,
+        )
+        draft = event.draft(idempotencykey=request.headers.get("idempotency-key"), correlationid=request.request_id)
+        await self._state.appender(self.scope(request)).append(Domain.ICEBERG, [draft])
+        return no_content()
 
     def _loaded(self, metadata: TableMetadata, location: str | None, mode: Snapshots = Snapshots.ALL) -> Response:
         config = self._state.client_config

@@ -166,3 +166,19 @@ PLAN_TASKS_MAX = 100_000
 CHECK_NAME_CHARS_MAX = 200
 CHECK_VALUES_MAX = 10_000
 CHECK_SAMPLE_ROWS_MAX = 20
+
+# What people say of a table: kept in tier 1, carried by the manifest's tail and shown in every listing.
+OWNER_CHARS_MAX = 255
+DESCRIPTION_CHARS_MAX = 10_000
+TAGS_MAX = 100
+TAG_CHARS_MAX = 128
+PII_COLUMNS_MAX = 1000
+PII_KIND_CHARS_MAX = 64
+COLUMN_PATH_CHARS_MAX = 1024
+COLUMN_TYPE_CHARS_MAX = 4096
+
+# One table's row of tier 1: a full group of commits with such rows still fits into the manifest.
+TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
+
+# Objects that a verification reads ahead while it walks a chain.
+VERIFY_READ_AHEAD_MAX = 32

@@ -3,15 +3,15 @@
 What a command needs is imported when it runs: help must be there at once, and the catalog's libraries take half a second.
 """
 
-import asyncio
 import sys
 from importlib import import_module
-from importlib.metadata import version as installed_version
 from typing import Annotated, Literal
 
 import typer
 
 from arco.kernel.errors import ArcoError
+from arco.surface.cli import names
+from arco.surface.cli.flags import Options, Root
 
 app = typer.Typer(
     name="arco",
@@ -21,19 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root", help="Where everything lives: a folder, file://, s3://, gs:// or az://. Default: ARCO_ROOT, arco.toml."
-    ),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option", "-o", metavar="WORD=VALUE", help="A setting of the store, such as endpoint=https://… (repeatable)."
-    ),
-]
 
 LogWord = Literal["json", "text"]
 LevelWord = Literal["debug", "info", "warning", "error", "off"]
@@ -57,7 +44,7 @@ def doctor(root: Root = None, option: Options = None) -> None:
       arco doctor --root s3://bucket/lake -o endpoint=http://127.0.0.1:9000 -o allow_http=true -o path_style=true
     """
     doctor_command = import_module("arco.surface.cli.doctor")
-    if not asyncio.run(doctor_command.examine(root, option or [])):
+    if not import_module("asyncio").run(doctor_command.examine(root, option or [])):
         raise typer.Exit(1)
 
 
@@ -126,7 +113,10 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(installed_version("arco"))
+    typer.echo(import_module("importlib.metadata").version("arco"))
+
+
+names.add_to(app)
 
 
 def run() -> None:

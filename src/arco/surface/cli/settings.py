@@ -1,5 +1,6 @@
 """Where a command works: flag, then environment, then arco.toml. The only place that reads the environment."""
 
+import getpass
 import os
 import tomllib
 from collections.abc import Mapping
@@ -49,6 +50,14 @@ def load_token() -> Secret | None:
             "ARCO_TOKEN has a character that a header cannot carry", hint="use visible ASCII, without spaces"
         )
     return Secret(token)
+
+
+def person() -> str:
+    """Who sits at this shell, for the record of what they change. A word of theirs, not a proof."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _project() -> dict[str, Any]:

@@ -21,6 +21,7 @@ from arco.surface.http.exchange import Request, Response, decode_query, split_pa
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.oauth import OAuthRoutes
+from arco.surface.http.platform import platform_routes
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.request_log import facts, log_request
 from arco.surface.http.routes import Door, Found, Route, Routes
@@ -57,6 +58,7 @@ class App:
         self._routes = Routes(
             [
                 *iceberg_routes(state),
+                *platform_routes(state),
                 *ProbeRoutes(state.store, setup.bounds.ready_s).routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from pathlib import Path
 
 import uvicorn
 from rich.console import Console
@@ -12,10 +11,11 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import UlidSource
 from arco.kernel.limits import GRACEFUL_STOP_S
-from arco.storage.roots import Root, open_root, parse_root
+from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
-from arco.surface.cli.settings import Settings, load_settings
+from arco.surface.cli.settings import load_settings
 from arco.surface.http.app import App
+from arco.surface.http.client_config import base_uri, client_config
 from arco.surface.http.server_state import ServerState
 
 
@@ -27,7 +27,9 @@ def serve(root: str | None, options: list[str], host: str, port: int, allowed: l
     asyncio.run(require_suitable(store, clock, entropy))
     parsed = parse_root(settings.root)
     policy = LocationPolicy.of(allowed, clock, entropy)
-    state = ServerState(store, base_uri(parsed), client_config(settings), policy, clock, entropy)
+    state = ServerState(
+        store, base_uri(parsed, settings.known), client_config(parsed, settings.known), policy, clock, entropy
+    )
     app = App(state, UlidSource(clock, entropy))
     config = uvicorn.Config(
         app,
@@ -56,24 +58,3 @@ class _Server(uvicorn.Server):
             Console(highlight=False, soft_wrap=True).print(
                 f"Arco serves {self._root} at http://{host}:{port}/iceberg", markup=False
             )
-
-
-def base_uri(root: Root) -> str:
-    """Where clients find the root's files."""
-    if root.kind == "file":
-        return f"file://{Path(root.path).resolve()}"
-    return str(root).rstrip("/")
-
-
-def client_config(settings: Settings) -> dict[str, str]:
-    """What clients need to read and write table files themselves, in the words that all of them know."""
-    if not settings.root.startswith("s3://"):
-        return {}
-    words = {
-        "endpoint": "s3.endpoint",
-        "region": "s3.region",
-        "access_key_id": "s3.access-key-id",
-        "secret_access_key": "s3.secret-access-key",
-    }
-    given = {theirs: settings.options[ours] for ours, theirs in words.items() if ours in settings.options}
-    return given | {"s3.path-style-access": settings.options.get("path_style", "false")}

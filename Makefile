@@ -32,6 +32,7 @@ contract: setup ## the order of the rooms
 	$(BIN)/lint-imports
 
 tests: setup ## the test suite with branch coverage, then the simulation campaigns without (tracing slows them down)
+	@tools/jars.sh
 	rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -m "not stores and not campaign"
 	$(BIN)/coverage combine -q

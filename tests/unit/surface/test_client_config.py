@@ -1,7 +1,5 @@
 """What clients are told about the store: enough to work with no settings of their own, and no secret that was not given."""
 
-from collections.abc import Iterator
-
 import pytest
 from pyiceberg import io as pyiceberg_io
 
@@ -152,11 +150,11 @@ SECRETS = {
 
 
 @pytest.fixture(params=SECRETS)
-def ambient(request: pytest.FixtureRequest, monkeypatch, tmp_path) -> Iterator[str]:
+def ambient(request: pytest.FixtureRequest, monkeypatch, tmp_path) -> str:
     monkeypatch.chdir(tmp_path)
     for name, value in SECRETS[request.param].items():
         monkeypatch.setenv(name, value)
-    yield request.param
+    return request.param
 
 
 def test_a_secret_of_the_environment_is_not_handed_out(ambient: str) -> None:

@@ -154,16 +154,15 @@ class _Attempt(Generic[M, R]):
 
     async def run(self) -> Committed[M]:
         entry = await self._resolve()
-        try:
-            for attempt in range(SWAP_ATTEMPTS_MAX):
-                if attempt:
-                    await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
+        for attempt in range(SWAP_ATTEMPTS_MAX):
+            if attempt:
+                await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
+            try:
                 done = await self._try(entry, warm=attempt == 0)
-                if done is not None:
-                    return done
-        except (FixRequest, Refresh) as refusal:
-            await self._refuse(entry, refusal)
-            raise
+            except (FixRequest, Refresh) as refusal:
+                done = await self._refuse(entry, refusal)
+            if done is not None:
+                return done
         raise OutcomeUnknown("this table was changed by others all the time; the commit may be tried again")
 
     # Resolve
@@ -411,26 +410,24 @@ class _Attempt(Generic[M, R]):
 
     # Saying no
 
-    async def _refuse(self, entry: Entry, refusal: ArcoError) -> None:
-        """Make a refusal durable before it is sent; kill a swing of an earlier attempt that could still land."""
+    async def _refuse(self, entry: Entry, refusal: ArcoError) -> Committed[M] | None:
+        """Make a refusal durable, then raise it; kill a swing of an earlier attempt that could still land.
+
+        A retry may be refused for its own effect: what its key stands for is answered then, as in `_stage`.
+        """
         if self._swung_before:
             pointer = await self._ws.pointers.read(entry.uuid)
             if pointer is not None and isinstance(await self._ws.pointers.touch(pointer), Unknown):
                 raise OutcomeUnknown("an earlier attempt of this request may still land")
-        if not self._key.durable or isinstance(refusal, OutcomeUnknown):
-            return
+        if not self._key.durable:
+            raise refusal
         if self._marker is None:
             fresh = self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence)
             if await self._ws.markers.claim(self._key, self._failed(fresh, refusal)) is None:
-                await self._heard_before()
-            return
+                return await self._resume(entry)
+            raise refusal
         await self._ws.markers.renew(self._key, self._marker, self._failed(self._marker.value, refusal))
-
-    async def _heard_before(self) -> None:
-        """The key has an answer already; only the same refusal may be given now."""
-        held = await self._ws.markers.existing(self._key)
-        if held.value.refusal is None:
-            raise OutcomeUnknown("another attempt of this request is under way, or has landed")
+        raise refusal
 
     def _failed(self, marker: Marker, refusal: ArcoError) -> Marker:
         return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))

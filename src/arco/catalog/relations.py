@@ -142,12 +142,11 @@ class Relations(Generic[M, C]):
     # Dropping
 
     async def drop(self, levels: Levels, name: str, *, purge: bool, key: RequestKey, author: Author) -> None:
-        entry = await self._need(levels, name)
-        first = msgspec.structs.replace(
-            self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=entry.uuid, binding=entry.binding
-        )
+        first = await self._bound(levels, name, key)
 
         async def act(marker: Marker) -> Answer:
+            if marker.table_uuid is None:
+                raise missing(levels, name, self._subject.kind)
             tombstone = Tombstone(self._ws.ulids.next(), marker.binding or 1, purge, author.principal, key.hash)
             await self._drop(marker, tombstone, author)
             return Answer(204)
@@ -205,15 +204,14 @@ class Relations(Generic[M, C]):
     async def rename(
         self, source: tuple[Levels, str], destination: tuple[Levels, str], key: RequestKey, author: Author
     ) -> None:
-        entry = await self._need(*source)
-        first = msgspec.structs.replace(
-            self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=entry.uuid, binding=entry.binding
-        )
+        first = await self._bound(*source, key)
 
         async def act(marker: Marker) -> Answer:
+            if marker.table_uuid is None:
+                raise missing(*source, self._subject.kind)
             operation = Rename(
                 key_hash=key.hash,
-                uuid=marker.table_uuid or "",
+                uuid=marker.table_uuid,
                 binding=marker.binding or 1,
                 namespace=destination[0],
                 name=destination[1],
@@ -223,15 +221,19 @@ class Relations(Generic[M, C]):
 
         await once(self._ws, key, first, act)
 
-    async def _need(self, levels: Levels, name: str) -> Entry:
-        """A name that exists now; its absence is never taken from memory."""
+    async def _bound(self, levels: Levels, name: str, key: RequestKey) -> Marker:
+        """The marker of a first attempt on a name. It has no uuid if there is none: only a key of its own says no then.
+
+        Absence is never taken from memory, and never said before the key was asked: a retry may come after its effect.
+        """
         kind = self._subject.kind
         entry = self._ws.tier1.names.find(levels, name, kind)
         if entry is None:
             entry = (await self._ws.tier1.current()).names.find(levels, name, kind)
+        marker = self._ws.markers.fresh(key, self._ws.tier1.seen.sequence)
         if entry is None:
-            raise missing(levels, name, kind)
-        return entry
+            return marker
+        return msgspec.structs.replace(marker, table_uuid=entry.uuid, binding=entry.binding)
 
 
 def new_entry(uuid: str, asset_id: str, kind: Kind, levels: Levels, name: str, location: str, at_ms: int) -> Entry:

@@ -118,6 +118,10 @@ class Staging:
         first = msgspec.structs.replace(self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=uuid)
 
         async def act(marker: Marker) -> Answer:
+            if marker.attempt == 1 and self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
+                # The name is taken, if that is still so: the requirement that it is not fails like any other. A later
+                # attempt may meet its own table here, and goes on to find that out.
+                requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
             metadata = updates.apply(None, request.updates, now_ms=marker.minted_ms)
             await self._check_place(name, marker.table_uuid or "", request, metadata)
             try:
@@ -128,9 +132,6 @@ class Staging:
                 raise Conflict("Requirement failed: table already exists") from taken
             return Answer(200, metadata_location=location)
 
-        if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
-            # The name is taken, if that is still so: the requirement that it is not fails like any other.
-            requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
         answer = await once(self._ws, key, first, act)
         location = answer.metadata_location or ""
         return table.decode(await self._ws.files.read(location), location), location

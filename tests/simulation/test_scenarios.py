@@ -40,7 +40,7 @@ def test_no_single_fault_at_any_step_breaks_a_promise(scenario: Scenario) -> Non
         assert not broken
 
 
-@pytest.mark.parametrize("name", ["cas_counter", "cas_flip", "lease_steal"])
+@pytest.mark.parametrize("name", ["cas_counter", "cas_flip", "lease_steal", "ledger_append"])
 def test_no_pair_of_faults_breaks_a_promise(name: str) -> None:
     scenario = SCENARIOS[name]
     _, cells = singles(scenario, 1)

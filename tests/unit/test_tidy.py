@@ -31,7 +31,11 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "settings from surface/cli/settings.py",
         ("arco/surface/cli/settings.py", "arco_sim/mutants.py"),
     ),
-    (r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b", "the storage port", ("arco/storage/local.py",)),
+    (
+        r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
+        "the storage port",
+        ("arco/storage/local.py", "arco/surface/http/server_state.py"),
+    ),
     (
         r"\basyncio\.sleep\(",
         "clock.sleep",

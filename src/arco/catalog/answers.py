@@ -2,6 +2,8 @@
 
 import msgspec
 
+from arco.kernel.errors import ArcoError, Conflict
+
 
 class Answer(msgspec.Struct, frozen=True):
     """`metadata_location` stands for a body that the table's metadata file gives again, byte for byte."""
@@ -16,3 +18,15 @@ class Refusal(msgspec.Struct, frozen=True):
 
     code: str
     message: str
+
+
+def replayed_error(refusal: Refusal) -> ArcoError:
+    """The error that a marker remembers."""
+    for cls in _error_classes(ArcoError):
+        if cls.code == refusal.code:
+            return cls(refusal.message)
+    return Conflict(refusal.message)
+
+
+def _error_classes(cls: type[ArcoError]) -> list[type[ArcoError]]:
+    return [cls, *(below for sub in cls.__subclasses__() for below in _error_classes(sub))]

@@ -9,25 +9,27 @@ up. A refusal is different: it is never computed from memory, and is durable in 
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from arco.catalog.answers import Answer, Refusal
+from arco.catalog.afterwards import together
+from arco.catalog.answers import Answer, replayed_error
+from arco.catalog.bases import Base, Bases
 from arco.catalog.history import Landing, landing
 from arco.catalog.idempotency import Marker, RequestKey, State
 from arco.catalog.model import Entry, Levels
 from arco.catalog.names import missing
+from arco.catalog.once import refused
 from arco.catalog.pointer import Pointer, Published, Source
+from arco.catalog.standing import bring_in_step, in_step
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, Conflict, FixRequest, OutcomeUnknown, Refresh
-from arco.kernel.limits import POINTER_CACHE_TABLES_MAX, SWAP_ATTEMPTS_MAX
+from arco.kernel.errors import ArcoError, FixRequest, NotFound, OutcomeUnknown, Refresh
+from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import Phase
 from arco.storage.port import Lost, Unknown
@@ -35,15 +37,6 @@ from arco.storage.readback import pause_s
 
 M = TypeVar("M")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Base(Generic[M]):
-    """A pointer with its metadata. `receipts_exist` if this process knows that the receipts of its last swing do."""
-
-    pointer: Held[Pointer]
-    metadata: M
-    receipts_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,176 +62,157 @@ class Committed(Generic[M]):
 
 
 class Commits(Generic[M, R]):
-    """Commits of the tables, or of the views, of one workspace, with what this process remembers of them."""
+    """Commits of the tables, or of the views, of one workspace."""
 
-    def __init__(self, workspace: Workspace, subject: Subject[M, R, Any], allowed: Allowed = nowhere_else) -> None:
-        self._ws = workspace
+    def __init__(
+        self, workspace: Workspace, subject: Subject[M, R, Any], bases: Bases[M], allowed: Allowed = nowhere_else
+    ) -> None:
+        self.ws = workspace
         self.subject = subject
+        self.bases = bases
         self.allowed = allowed
-        self._bases: OrderedDict[str, Base[M]] = OrderedDict()
-        self._finishing: set[asyncio.Future[None]] = set()
 
     async def commit(self, levels: Levels, name: str, request: R, key: RequestKey, source: Source) -> Committed[M]:
         """Commit, or raise why not. What a retry of a finished request gets is what it got the first time."""
-        attempt = _Attempt(self, self._ws, levels, name, request, key, source)
-        return await attempt.run()
-
-    async def settle(self) -> None:
-        """Wait for what was left to do after answers: for a graceful stop."""
-        while self._finishing:
-            await asyncio.gather(*self._finishing, return_exceptions=True)
-
-    def remembered(self, uuid: str) -> Base[M] | None:
-        return self._bases.get(uuid)
-
-    def remember(self, base: Base[M]) -> None:
-        uuid = base.pointer.value.table_uuid
-        known = self._bases.get(uuid)
-        if known is None or known.pointer.generation <= base.pointer.generation:
-            self._bases[uuid] = base
-            self._bases.move_to_end(uuid)
-        if len(self._bases) > POINTER_CACHE_TABLES_MAX:
-            self._bases.popitem(last=False)
-
-    def forget(self, uuid: str) -> None:
-        self._bases.pop(uuid, None)
-
-    async def read_base(self, uuid: str) -> Base[M] | None:
-        """The table as it is now, from the store."""
-        pointer = await self._ws.pointers.read(uuid)
-        if pointer is None:
-            return None
-        known = self._bases.get(uuid)
-        if known is not None and known.pointer.version == pointer.version:
-            return known
-        location = pointer.value.metadata_location
-        base = Base(pointer, self.subject.decode(await self._ws.files.read(location), location))
-        self.remember(base)
-        return base
-
-    def finish_later(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._finishing.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Future[None]) -> None:
-        self._finishing.discard(task)
-        if not task.cancelled():
-            # A failure here loses nothing: the next swing writes the receipt, a retry finishes the marker.
-            task.exception()
+        return await _Attempt(self, levels, name, request, key, source).run()
 
 
 class _Attempt(Generic[M, R]):
     """One request on its way through the steps, across as many bases as it takes."""
 
     def __init__(
-        self,
-        commits: Commits[M, R],
-        workspace: Workspace,
-        levels: Levels,
-        name: str,
-        request: R,
-        key: RequestKey,
-        source: Source,
+        self, commits: Commits[M, R], levels: Levels, name: str, request: R, key: RequestKey, source: Source
     ) -> None:
-        self._commits = commits
-        self._ws = workspace
+        self._ws = commits.ws
+        self._bases = commits.bases
+        self._subject = commits.subject
+        self._allowed = commits.allowed
         self._levels = levels
         self._name = name
         self._request = request
         self._key = key
         self._source = source
-        self._subject = commits.subject
+        self._uuid: str | None = None
+        self._bound_by_name = True
         self._marker: Held[Marker] | None = None
         self._swung_before = False
+        self._heard = False
 
     async def run(self) -> Committed[M]:
-        entry = await self._resolve()
-        for attempt in range(SWAP_ATTEMPTS_MAX):
-            if attempt:
-                await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
-            try:
-                done = await self._try(entry, warm=attempt == 0)
-            except (FixRequest, Refresh) as refusal:
-                done = await self._refuse(entry, refusal)
-            if done is not None:
-                return done
+        with self._ws.markers.working(self._key):
+            for attempt in range(SWAP_ATTEMPTS_MAX):
+                if attempt:
+                    await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
+                try:
+                    done = await self._try(await self._resolve(), warm=attempt == 0)
+                except (FixRequest, Refresh) as refusal:
+                    if self._heard:
+                        raise
+                    done = await self._refused(refusal)
+                if done is not None:
+                    return done
         raise OutcomeUnknown("this table was changed by others all the time; the commit may be tried again")
 
     # Resolve
 
     async def _resolve(self) -> Entry:
-        """The table of this name; a retry uses the table its first attempt found, whatever the name says now."""
+        """The table of this name, or of our marker: a retry goes on with the table its first attempt found (C7)."""
         entry = self._find()
         if entry is None:
             await self._ws.tier1.current()
             entry = self._find()
         if entry is None:
-            return await self._resolve_without_name()
+            raise self._missing()
+        self._uuid = entry.uuid
         return entry
 
     def _find(self) -> Entry | None:
+        if self._uuid is not None:
+            return self._ws.tier1.names.by_uuid(self._uuid)
         return self._ws.tier1.names.find(self._levels, self._name, self._subject.kind)
 
-    async def _resolve_without_name(self) -> Entry:
-        """No such name: but a retry of a commit that landed before a drop or rename must hear what it heard."""
-        refusal = missing(self._levels, self._name, self._subject.kind)
-        if not self._key.durable:
-            raise refusal
-        failed = self._failed(self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence), refusal)
-        if await self._ws.markers.claim(self._key, failed) is not None:
-            raise refusal
-        held = await self._ws.markers.wait(self._key)
-        uuid = held.value.table_uuid
-        entry = None if uuid is None else self._ws.tier1.names.by_uuid(uuid)
-        if entry is None and (uuid is None or held.value.state is not State.IN_PROGRESS):
-            await self._replay(held)
-            raise refusal
-        if entry is None:
-            raise refusal
-        return entry
+    def _missing(self) -> NotFound:
+        return missing(self._levels, self._name, self._subject.kind)
 
     # One base
 
     async def _try(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
         """One pass over the steps. None if the base was lost and another pass is needed."""
         prepared = await self._prepare(entry, warm=warm)
+        if prepared is None:
+            return None
         if prepared.metadata is prepared.base.metadata:
-            return await self._nothing_to_do(prepared)
+            return await self._nothing_to_do(entry, prepared)
         staged = await self._stage(entry, prepared)
         if not isinstance(staged, Prepared):
             return staged
         reach("commit.staged")
         return await self._swing(entry, staged)
 
-    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M]:
+    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M] | None:
         """Compute the commit on a base: on what is remembered if that works, and never refuse on that alone."""
-        known = self._commits.remembered(entry.uuid) if warm else None
-        if known is not None:
+        known = self._bases.known(entry.uuid) if warm else None
+        if known is not None and in_step(entry, known.pointer):
             try:
                 return self._computed(known)
             except ArcoError:
-                self._commits.forget(entry.uuid)
-        base = await self._commits.read_base(entry.uuid)
-        if base is None or base.pointer.value.tombstone is not None:
-            raise missing(self._levels, self._name, self._subject.kind)
+                self._bases.forget(entry.uuid)
+        base = await self._bases.read(entry.uuid)
+        if base is None or not in_step(entry, base.pointer):
+            await self._ws.tier1.current()
+            await self._bring_in_step(entry.uuid, base)
+            return None
         return self._computed(base)
+
+    async def _bring_in_step(self, uuid: str, base: Base[M] | None) -> None:
+        """Met a drop, a restore or a registration half way: finish it, and begin again."""
+        self._bases.forget(uuid)
+        entry = self._ws.tier1.names.by_uuid(uuid)
+        if entry is not None:
+            await bring_in_step(self._ws, self._subject, entry, None if base is None else base.pointer)
 
     def _computed(self, base: Base[M]) -> Prepared[M]:
         pointer = base.pointer.value
         after = self._subject.committed(
-            base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._commits.allowed
+            base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._allowed
         )
         name = self._ws.files.name(self._key, pointer.commit_number + 1)
-        location = f"{self._subject.place(base.metadata).rstrip('/')}/metadata/{name}"
+        location = f"{self._subject.metadata_folder(after)}/{name}"
         return Prepared(base, after, location, self._ws.ulids.next())
 
-    async def _nothing_to_do(self, prepared: Prepared[M]) -> Committed[M]:
-        """The updates change nothing. That is an answer about now, so the pointer must still be the one it was."""
-        if not await self._ws.pointers.is_unchanged(prepared.base.pointer):
-            self._commits.forget(prepared.base.pointer.value.table_uuid)
-            raise OutcomeUnknown("the table changed while this request was answered; send it again")
-        return Committed(prepared.metadata, prepared.base.pointer.value.metadata_location)
+    async def _nothing_to_do(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
+        """The updates change nothing. That is an answer about now: name and pointer must still be what they were."""
+        seen = self._ws.tier1.seen
+        names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
+        pointer_check = asyncio.ensure_future(self._ws.pointers.is_unchanged(prepared.base.pointer))
+        await together(names_check, pointer_check)
+        if names_check.result() and pointer_check.result() and self._is_named(entry):
+            return await self._unchanged(prepared)
+        self._bases.forget(entry.uuid)
+        await self._ws.tier1.current()
+        if not self._is_named(entry):
+            raise self._missing()
+        return None
+
+    async def _unchanged(self, prepared: Prepared[M]) -> Committed[M] | None:
+        """Durable before it is sent: a duplicate that comes when it would change something must not."""
+        location = prepared.base.location
+        if self._key.durable:
+            marker = self._marker.value if self._marker else self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence)
+            answer = Answer(200, metadata_location=location)
+            done = msgspec.structs.replace(marker, state=State.COMMITTED, answer=answer, metadata_location=location)
+            if self._marker is not None:
+                await self._ws.markers.renew(self._key, self._marker, done)
+            elif await self._ws.markers.claim(self._key, done) is None:
+                return await self._resume()
+        return Committed(prepared.metadata, location)
+
+    def _is_named(self, entry: Entry) -> bool:
+        """Whether the name still means this table, as far as tier 1 is known now (C2)."""
+        current = self._ws.tier1.names.by_uuid(entry.uuid)
+        if current is None:
+            return False
+        return not self._bound_by_name or (current.namespace, current.name) == (self._levels, self._name)
 
     # Stage
 
@@ -265,13 +239,12 @@ class _Attempt(Generic[M, R]):
         marker, data, unchanged = marker_write.result(), file_write.result(), names_check.result()
         if self._key.durable:
             if marker is None:
-                return await self._resume(entry)
+                return await self._resume()
             self._marker = marker
         if not unchanged:
             await ws.tier1.current()
-            current = ws.tier1.names.by_uuid(entry.uuid)
-            if current is None or (current.namespace, current.name) != (self._levels, self._name):
-                raise missing(self._levels, self._name, self._subject.kind)
+        if not self._is_named(entry):
+            raise self._missing()
         return replace(prepared, metadata=self._subject.decode(data, prepared.location))
 
     async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
@@ -293,10 +266,8 @@ class _Attempt(Generic[M, R]):
         return await self._ws.markers.renew(self._key, self._marker, marker)
 
     async def _ensure_receipts(self, base: Base[M]) -> None:
-        if base.receipts_exist:
-            return
-        uuid = base.pointer.value.table_uuid
-        await together(*(self._ws.receipts.ensure(Phase.COMMITTED, uuid, one) for one in base.pointer.value.published))
+        if not base.receipts_exist:
+            await self._ws.receipts.ensure_published(base.pointer.value)
 
     def _published(self, prepared: Prepared[M]) -> Published:
         facts = self._subject.facts(prepared.metadata)
@@ -320,13 +291,13 @@ class _Attempt(Generic[M, R]):
         reach("commit.swung")
         match outcome:
             case Swung(held):
-                self._commits.remember(Base(held, prepared.metadata))
+                self._bases.remember(Base(held, prepared.metadata))
                 return self._landed(entry, prepared, published)
             case Overtaken():
-                self._commits.forget(entry.uuid)
+                self._bases.forget(entry.uuid)
                 return self._landed(entry, prepared, published)
             case Lost() | Unknown():
-                self._commits.forget(entry.uuid)
+                self._bases.forget(entry.uuid)
                 return await self._look_back(entry, prepared, published, outcome)
 
     async def _look_back(
@@ -344,16 +315,16 @@ class _Attempt(Generic[M, R]):
                 return None
 
     def _landed(self, entry: Entry, prepared: Prepared[M], published: Published) -> Committed[M]:
-        self._commits.finish_later(self._finish(entry, prepared, published))
+        self._ws.afterwards.do(self._finish(entry, prepared, published))
         return Committed(prepared.metadata, prepared.location)
 
     async def _finish(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
         await self._ws.receipts.ensure(Phase.COMMITTED, entry.uuid, published)
         reach("commit.receipt_written")
-        known = self._commits.remembered(entry.uuid)
+        known = self._bases.known(entry.uuid)
         if known is not None and known.pointer.value.metadata_location == prepared.location:
-            self._commits.remember(Base(known.pointer, known.metadata, receipts_exist=True))
+            self._bases.remember(Base(known.pointer, known.metadata, receipts_exist=True))
         if self._marker is not None:
             answer = Answer(200, metadata_location=prepared.location)
             done = msgspec.structs.replace(self._marker.value, state=State.COMMITTED, answer=answer)
@@ -361,8 +332,9 @@ class _Attempt(Generic[M, R]):
 
     # A request that was sent before
 
-    async def _resume(self, entry: Entry) -> Committed[M] | None:
+    async def _resume(self) -> Committed[M] | None:
         """The key is in use: hear its answer, find that it landed, wait for it, or take it over."""
+        self._heard = True
         held = await self._ws.markers.existing(self._key)
         if held.value.state is State.IN_PROGRESS:
             landed = await self._recover(held)
@@ -371,7 +343,7 @@ class _Attempt(Generic[M, R]):
             held = await self._ws.markers.wait(self._key)
         if held.value.state is not State.IN_PROGRESS:
             return await self._replay(held)
-        return await self._take_over(entry, held)
+        return await self._take_over(held)
 
     async def _replay(self, held: Held[Marker]) -> Committed[M]:
         marker = held.value
@@ -391,46 +363,48 @@ class _Attempt(Generic[M, R]):
         found = await landing(marker.metadata_location, marker.base_commit_number, pointer, self._ws, self._subject)
         if found is not Landing.LANDED or pointer is None:
             return None
-        for published in pointer.value.published:
-            await self._ws.receipts.ensure(Phase.COMMITTED, marker.table_uuid, published)
+        await self._ws.receipts.ensure_published(pointer.value)
         answer = Answer(200, metadata_location=marker.metadata_location)
         done = msgspec.structs.replace(marker, state=State.COMMITTED, answer=answer)
         await self._ws.markers.object(self._key).swap(held, done)
         return await self._replay(held)
 
-    async def _take_over(self, entry: Entry, held: Held[Marker]) -> Committed[M] | None:
+    async def _take_over(self, held: Held[Marker]) -> Committed[M] | None:
         """A silent attempt's marker becomes ours. Its file keeps its name while its base is current, so we may share it."""
         landed = await self._recover(held)
         if landed is not None:
             return landed
         self._marker = await self._ws.markers.renew(self._key, held, self._ws.markers.taken_over(held.value))
         self._swung_before = True
-        self._commits.forget(entry.uuid)
+        self._bound_by_name = False
+        self._heard = False
+        self._uuid = held.value.table_uuid
+        if self._uuid is not None:
+            self._bases.forget(self._uuid)
         return None
 
     # Saying no
 
-    async def _refuse(self, entry: Entry, refusal: ArcoError) -> Committed[M] | None:
-        """Make a refusal durable, then raise it; kill a swing of an earlier attempt that could still land.
-
-        A retry may be refused for its own effect: what its key stands for is answered then, as in `_stage`.
-        """
-        if self._swung_before:
-            pointer = await self._ws.pointers.read(entry.uuid)
-            if pointer is not None and isinstance(await self._ws.pointers.touch(pointer), Unknown):
-                raise OutcomeUnknown("an earlier attempt of this request may still land")
+    async def _refused(self, refusal: ArcoError) -> Committed[M] | None:
+        """Make a refusal durable, then raise it; or hear what an earlier attempt of this request came to."""
+        await self._kill_earlier_swings()
         if not self._key.durable:
             raise refusal
         if self._marker is None:
             fresh = self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence)
-            if await self._ws.markers.claim(self._key, self._failed(fresh, refusal)) is None:
-                return await self._resume(entry)
-            raise refusal
-        await self._ws.markers.renew(self._key, self._marker, self._failed(self._marker.value, refusal))
+            if await self._ws.markers.claim(self._key, refused(fresh, refusal)) is None:
+                return await self._resume()
+        else:
+            await self._ws.markers.renew(self._key, self._marker, refused(self._marker.value, refusal))
         raise refusal
 
-    def _failed(self, marker: Marker, refusal: ArcoError) -> Marker:
-        return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))
+    async def _kill_earlier_swings(self) -> None:
+        """A swing of this request may still be under way to the store: after a touch it can no longer land."""
+        if not self._swung_before or self._uuid is None:
+            return
+        pointer = await self._ws.pointers.read(self._uuid)
+        if pointer is not None and isinstance(await self._ws.pointers.touch(pointer), Unknown):
+            raise OutcomeUnknown("an earlier attempt of this request may still land")
 
 
 def next_pointer(base: Pointer, published: Published, facts: Facts) -> Pointer:
@@ -447,22 +421,3 @@ def next_pointer(base: Pointer, published: Published, facts: Facts) -> Pointer:
         updated_by=published.source,
         published=(published,),
     )
-
-
-def replayed_error(refusal: Refusal) -> ArcoError:
-    """The error that a marker remembers."""
-    for cls in _error_classes(ArcoError):
-        if cls.code == refusal.code:
-            return cls(refusal.message)
-    return Conflict(refusal.message)
-
-
-def _error_classes(cls: type[ArcoError]) -> list[type[ArcoError]]:
-    return [cls, *(below for sub in cls.__subclasses__() for below in _error_classes(sub))]
-
-
-async def together(*work: Awaitable[object]) -> None:
-    """Everything at once, and to the end: a failure must not leave writes running behind an answer."""
-    for result in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result

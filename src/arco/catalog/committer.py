@@ -8,6 +8,8 @@ A refusal is never computed from memory alone: the manifest is checked again bef
 """
 
 import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +19,7 @@ from arco.catalog.manifest import Commit, Manifest
 from arco.catalog.names import Draft
 from arco.catalog.operations import Operation
 from arco.catalog.tier1 import Seen, Tier1
+from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
@@ -63,8 +66,10 @@ class _Trial:
 class Committer:
     """The one place of a process that swings the catalog's manifest."""
 
-    def __init__(self, tier1: Tier1, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, tier1: Tier1, clock: Clock, entropy: Entropy, turns: Turns | None = None) -> None:
         self._tier1 = tier1
+        self._turns = turns
+        self.after_commit: Callable[[], None] = _nothing
         self._clock = clock
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
@@ -87,7 +92,8 @@ class Committer:
         while self._queue:
             group, self._queue = self._queue[:COMMIT_GROUP_OPERATIONS_MAX], self._queue[COMMIT_GROUP_OPERATIONS_MAX:]
             try:
-                await self._commit(group)
+                async with self._turns.taken() if self._turns else nullcontext():
+                    await self._commit(group)
             except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
                 for waiting in group:
                     _refuse(waiting, error)
@@ -148,6 +154,7 @@ class Committer:
                 await self._tier1.advance(after_swing)
                 for waiting in group:
                     _settle(waiting, commit.sequence)
+                self.after_commit()
                 return True
             case Lost():
                 return False
@@ -190,6 +197,10 @@ class Committer:
         """Commit times never go back along the chain, whatever the clocks of its writers say."""
         tail = self._tier1.manifest.tail
         return max(self._clock.now_ms(), tail[-1].at_ms if tail else 0)
+
+
+def _nothing() -> None:
+    """Nobody wants to know of commits."""
 
 
 def _settle(waiting: _Waiting, sequence: int) -> None:

@@ -40,7 +40,7 @@ async def landing(
     data = await ws.files.find(location)
     if data is None:
         return Landing.NEVER
-    if await ws.receipts.exists(location, subject.facts(subject.decode(data, location)).at_ms):
+    if await ws.receipts.exists(location, base_commit_number + 1, subject.facts(subject.decode(data, location)).at_ms):
         return Landing.LANDED
     latest = subject.decode(await ws.files.read(current.metadata_location), current.metadata_location)
     return Landing.LANDED if location in subject.facts(latest).previous_locations else Landing.NEVER

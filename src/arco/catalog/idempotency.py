@@ -9,6 +9,9 @@ The same record serves all mutations of a workspace: a table in its name would h
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -42,7 +45,7 @@ class State(StrEnum):
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """What is known of one key. The last six fields belong to commits of a table."""
+    """What is known of one key. `owner` is the process that works on it."""
 
     state: State
     key: str
@@ -60,6 +63,7 @@ class Marker(msgspec.Struct, frozen=True):
     base_commit_number: int | None = None
     base_metadata_location: str | None = None
     metadata_location: str | None = None
+    owner: str | None = None
 
 
 class _MarkerCodec:
@@ -101,6 +105,19 @@ class Markers:
         self._clock = clock
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
+        self._owner = self._ulids.next()
+        self._working: Counter[str] = Counter()
+
+    @contextmanager
+    def working(self, key: RequestKey) -> Iterator[None]:
+        """While this process works on a key. A marker of ours on which nobody works any more was left unfinished."""
+        self._working[key.hash] += 1
+        try:
+            yield
+        finally:
+            self._working[key.hash] -= 1
+            if not self._working[key.hash]:
+                del self._working[key.hash]
 
     def request_key(self, key: str | None, operation: str, request_hash: str) -> RequestKey:
         """The key of a request. One past its lifetime is refused before anything is written."""
@@ -116,7 +133,9 @@ class Markers:
     def fresh(self, key: RequestKey, since: int) -> Marker:
         """A marker for a first attempt. `minted_ms` stays when it is taken over: what is made of it must stay the same."""
         now_ms = self._clock.now_ms()
-        return Marker(State.IN_PROGRESS, key.key, key.operation, key.request_hash, now_ms, 1, since, now_ms)
+        return Marker(
+            State.IN_PROGRESS, key.key, key.operation, key.request_hash, now_ms, 1, since, now_ms, owner=self._owner
+        )
 
     def object(self, key: RequestKey) -> CasObject[Marker]:
         name = str(MarkerKey(self._scope, KeyHash(key.hash)))
@@ -147,18 +166,22 @@ class Markers:
         waited_s = 0.0
         while True:
             held = await self.existing(key)
-            if held.value.state is not State.IN_PROGRESS or self.is_stale(held.value):
+            if held.value.state is not State.IN_PROGRESS or self._is_stale(key, held.value):
                 return held
             if waited_s >= DUPLICATE_WAIT_S:
                 raise OutcomeUnknown("this request is still being worked on by another attempt")
             await self._clock.sleep(DUPLICATE_POLL_S)
             waited_s += DUPLICATE_POLL_S
 
-    def is_stale(self, marker: Marker) -> bool:
-        return self._clock.now_ms() - marker.started_ms > IDEMPOTENCY_TAKEOVER_S * 1000
+    def _is_stale(self, key: RequestKey, marker: Marker) -> bool:
+        """Silent for too long; or left by this very process, where only the asking attempt works on it now."""
+        left_by_us = marker.owner == self._owner and self._working[key.hash] <= 1
+        return left_by_us or self._clock.now_ms() - marker.started_ms > IDEMPOTENCY_TAKEOVER_S * 1000
 
     def taken_over(self, marker: Marker) -> Marker:
-        return msgspec.structs.replace(marker, started_ms=self._clock.now_ms(), attempt=marker.attempt + 1)
+        return msgspec.structs.replace(
+            marker, started_ms=self._clock.now_ms(), attempt=marker.attempt + 1, owner=self._owner
+        )
 
 
 def _held(outcome: object, what: str) -> Held[Marker] | None:

@@ -45,6 +45,7 @@ class StateFile(msgspec.Struct, frozen=True):
     size_bytes: int
     checksum: str
     up_to_sequence: int
+    written_ms: int
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -61,8 +61,14 @@ class MetadataFiles:
         """A file's bytes. NotFound only if it definitely is not there."""
         found = await self.find(location)
         if found is None:
-            raise NotFound(f"there is no metadata file {clip(location, 300)}")
+            raise _no_file(location)
         return found
+
+    async def need(self, location: str) -> None:
+        """That the file is still there: an answer from memory about a table whose file is gone would help nobody."""
+        store, key = self._where(location)
+        if await store.head(key) is None:
+            raise _no_file(location)
 
     async def find(self, location: str) -> bytes | None:
         if location in self._cache:
@@ -88,3 +94,8 @@ class MetadataFiles:
         self._cache[location] = data
         if len(self._cache) > METADATA_CACHE_FILES_MAX:
             self._cache.popitem(last=False)
+
+
+def _no_file(location: str) -> NotFound:
+    """In the words of Iceberg's own file access, which clients match on."""
+    return NotFound(f"Failed to open input stream for file: {clip(location, 300)}", hint="its metadata file was removed")

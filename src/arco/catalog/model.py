@@ -64,8 +64,24 @@ class Governance(msgspec.Struct, frozen=True):
     last_modified_ms: int | None = None
 
 
+class ColumnNote(msgspec.Struct, frozen=True):
+    """A column of a table that is not Iceberg's, as whoever registered it said. Iceberg's own are read from its metadata."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    description: str | None = None
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Where the pointer of a registered table has to stand when it first serves this binding."""
+
+    metadata_location: str
+    binding: int
+
+
 class Entry(msgspec.Struct, frozen=True):
-    """A table or view under its name. `binding` grows when the name changes hands: rename and undrop."""
+    """A table or view under its name. `binding` grows when the name changes hands: rename, undrop, register."""
 
     uuid: str
     asset_id: str
@@ -80,6 +96,8 @@ class Entry(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
     governance: Governance = Governance()
     former_names: tuple[FormerName, ...] = ()
+    start: Start | None = None
+    columns: tuple[ColumnNote, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from arco.catalog.model import Dropped, Entry, FormerName, Governance, Kind, Levels, Namespace, dotted
+from arco.catalog.model import Dropped, Entry, Format, FormerName, Governance, Kind, Levels, Namespace, dotted
 from arco.catalog.operations import (
     ChangeNamespace,
     Create,
@@ -48,6 +48,7 @@ class Names:
         self.entries: dict[Place, Entry] = {}
         self.places: dict[str, Place] = {}
         self.dropped: dict[str, Dropped] = {}
+        self._last_dropped: dict[Place, str] = {}
         self._members: dict[Levels, dict[str, Entry]] = {}
         self._children: dict[Levels, set[Levels]] = {}
 
@@ -58,8 +59,13 @@ class Names:
         return found
 
     def find(self, levels: Levels, name: str, kind: Kind) -> Entry | None:
+        """The Iceberg table or view of this name. Tables of other formats do not answer Iceberg's routes."""
         found = self.entries.get((levels, name))
-        return found if found is not None and found.kind is kind else None
+        return found if found is not None and found.kind is kind and found.format is Format.ICEBERG else None
+
+    def last_dropped(self, levels: Levels, name: str) -> Dropped | None:
+        """What was dropped last under this name and can still be restored."""
+        return self.dropped.get(self._last_dropped.get((levels, name), ""))
 
     def by_uuid(self, uuid: str) -> Entry | None:
         place = self.places.get(uuid)
@@ -69,7 +75,12 @@ class Names:
         """The tables or views of a namespace, by name."""
         self.namespace(levels)
         found = [entry for entry in self._members.get(levels, {}).values() if entry.kind is kind]
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted((entry for entry in found if entry.format is Format.ICEBERG), key=lambda entry: entry.name)
+
+    def inhabitants(self, levels: Levels) -> list[Entry]:
+        """Everything in a namespace, of every kind and format, by name."""
+        self.namespace(levels)
+        return sorted(self._members.get(levels, {}).values(), key=lambda entry: entry.name)
 
     def children(self, parent: Levels) -> list[Levels]:
         """The namespaces directly inside one, or the outermost."""
@@ -106,6 +117,7 @@ class Names:
             self.dropped.pop(uuid, None)
         else:
             self.dropped[uuid] = dropped
+            self._last_dropped[(dropped.entry.namespace, dropped.entry.name)] = uuid
 
 
 class _Layer(Generic[K, V]):
@@ -208,15 +220,23 @@ class Draft:
             raise Conflict("this creation was begun before the last clean-up", hint="create it again")
         self._need_namespace(entry.namespace)
         self._need_free(entry.namespace, entry.name, entry.kind)
-        if self._places.get(entry.uuid) is not None:
-            raise AlreadyExists(f"Table already exists with the same identity: {entry.full_name}")
+        self._need_identity(operation)
+        self._dropped.set(entry.uuid, None)
         self._place(entry)
 
     def _drop(self, operation: Drop, at_ms: int) -> None:
         entry = self._need_binding(operation.uuid, operation.binding)
+        successor = operation.successor
+        if successor is not None:
+            self._need_heir(entry, successor)
         self._displace(entry)
-        dropped = Dropped(entry, operation.drop_id, operation.purge, operation.principal, at_ms)
-        self._dropped.set(entry.uuid, dropped)
+        if successor is None or successor.entry.uuid != entry.uuid:
+            dropped = Dropped(entry, operation.drop_id, operation.purge, operation.principal, at_ms)
+            self._dropped.set(entry.uuid, dropped)
+        if successor is not None:
+            if successor.entry.uuid != entry.uuid:
+                self._dropped.set(successor.entry.uuid, None)
+            self._place(successor.entry)
 
     def _undrop(self, operation: Undrop, at_ms: int) -> None:
         dropped = self._need_dropped(operation.uuid, operation.drop_id)
@@ -224,7 +244,8 @@ class Draft:
         self._need_namespace(operation.namespace)
         self._need_free(operation.namespace, operation.name, entry.kind)
         self._dropped.set(entry.uuid, None)
-        self._place(_moved(entry, operation.namespace, operation.name, at_ms))
+        restored = msgspec.structs.replace(entry, start=None)
+        self._place(_moved(restored, operation.namespace, operation.name, at_ms))
 
     def _rename(self, operation: Rename, at_ms: int) -> None:
         entry = self._need_binding(operation.uuid, operation.binding)
@@ -274,6 +295,27 @@ class Draft:
         same = "" if taken.kind is kind else " with same name"
         raise AlreadyExists(f"{what}{same} already exists: {full}")
 
+    def _need_identity(self, operation: Create) -> None:
+        """An identity that nothing has; or that of a dropped table, if this creation is meant to revive exactly it."""
+        entry = operation.entry
+        if self._places.get(entry.uuid) is not None:
+            raise AlreadyExists(f"Table already exists with the same identity: {entry.full_name}")
+        dropped = self._dropped.get(entry.uuid)
+        if (None if dropped is None else dropped.drop_id) != operation.revives:
+            raise Conflict("a table with this identity was dropped or restored meanwhile")
+        if dropped is not None and entry.binding != dropped.entry.binding + 1:
+            raise Conflict("a table with this identity was bound anew meanwhile")
+
+    def _need_heir(self, entry: Entry, successor: Create) -> None:
+        """What takes a name in the step that drops its holder: the same table at another place, or another table."""
+        heir = successor.entry
+        if (heir.namespace, heir.name) != (entry.namespace, entry.name):
+            raise Conflict("the table was renamed meanwhile")
+        if heir.uuid != entry.uuid:
+            self._need_identity(successor)
+        elif heir.binding != entry.binding + 1:
+            raise Conflict("the table was bound anew meanwhile")
+
     def _need_binding(self, uuid: str, binding: int) -> Entry:
         place = self._places.get(uuid)
         entry = None if place is None else self._entries.get(place)
@@ -315,12 +357,13 @@ def encode_levels(levels: Levels) -> str:
 
 def _moved(entry: Entry, namespace: Levels, name: str, at_ms: int) -> Entry:
     """The same thing under another name; its binding tells drops and commits of the old name that it moved."""
-    former = FormerName(entry.namespace, entry.name, at_ms)
+    moves = (entry.namespace, entry.name) != (namespace, name)
+    former = (FormerName(entry.namespace, entry.name, at_ms),) if moves else ()
     return msgspec.structs.replace(
         entry,
         namespace=namespace,
         name=name,
         binding=entry.binding + 1,
         updated_ms=at_ms,
-        former_names=(*entry.former_names, former),
+        former_names=(*entry.former_names, *former),
     )

@@ -1,41 +1,95 @@
 """One mutation of tier 1, done once however often it is sent.
 
 The chain of commits is the memory: every operation carries its key, so a retry looks for it there before it does anything.
-The marker adds what the chain cannot know: the identity that the first attempt minted, the answer, and the refusal that every
-retry must hear again.
+The marker adds what the chain cannot know: the identity that the first attempt found or minted, the answer, and the refusal
+that every retry must hear again. A refusal is durable before it is sent; an answer that is true by the chain need not be.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from arco.catalog.answers import Answer, Refusal
-from arco.catalog.commits import replayed_error
+from arco.catalog.answers import Answer, Refusal, replayed_error
+from arco.catalog.committer import Author
 from arco.catalog.idempotency import Marker, RequestKey, State
+from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
-from arco.kernel.errors import FixRequest, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
+Begin = Callable[[], Awaitable[Marker]]
+Stage = Callable[[Marker], Awaitable[None]]
 Act = Callable[[Marker], Awaitable[Answer]]
 
 
-async def once(ws: Workspace, key: RequestKey, first: Marker, act: Act) -> Answer:
-    """Claim the key and act, or hear what came of it before. `act` gets the marker of the first attempt, also in a retry."""
+async def nothing(_: Marker) -> None:
+    """For what has nothing to prepare."""
+
+
+async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: Stage = nothing) -> Answer:
+    """Claim the key and act, or hear what came of it before.
+
+    `begin` finds what the request is about, and may refuse. `stage` prepares what nobody can see yet, beside the claim.
+    `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
+    """
+    with ws.markers.working(key):
+        try:
+            first = await begin()
+        except (FixRequest, Refresh) as refusal:
+            return await _refused_at_once(ws, key, refusal, act, stage)
+        if not key.durable:
+            await stage(first)
+            return await act(first)
+        claim = asyncio.ensure_future(ws.markers.claim(key, first))
+        staging = asyncio.ensure_future(stage(first))
+        await asyncio.wait([claim, staging])
+        staging.exception()
+        held = claim.result()
+        if held is None:
+            return await _again(ws, key, act, stage)
+        return await _acted(ws, key, held, staging, act)
+
+
+async def submit_once(
+    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author, body: str = ""
+) -> Answer:
+    """For what is one operation of tier 1 and no more. `body` is what the first attempt answers, and every retry."""
+
+    async def act(marker: Marker) -> Answer:
+        await ws.committer.submit(operation(marker), since=marker.since, author=author)
+        return Answer(200, body=body)
+
+    return await once(ws, key, begin, act)
+
+
+async def _refused_at_once(ws: Workspace, key: RequestKey, refusal: ArcoError, act: Act, stage: Stage) -> Answer:
+    """Nothing to act on now. But a retry of what was done before must hear what it heard, whatever the names say now."""
     if not key.durable:
-        return await act(first)
-    held = await ws.markers.claim(key, first)
-    if held is None:
-        found = await _earlier(ws, key)
-        if isinstance(found, Answer):
-            return found
-        held = found
+        raise refusal
+    failed = refused(ws.markers.fresh(key, ws.tier1.seen.sequence), refusal)
+    if await ws.markers.claim(key, failed) is not None:
+        raise refusal
+    return await _again(ws, key, act, stage)
+
+
+async def _again(ws: Workspace, key: RequestKey, act: Act, stage: Stage) -> Answer:
+    """The key is in use: its answer, or its marker taken over and acted on."""
+    found = await _earlier(ws, key)
+    if isinstance(found, Answer):
+        return found
+    return await _acted(ws, key, found, stage(found.value), act)
+
+
+async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Awaitable[None], act: Act) -> Answer:
     try:
+        await staging
         answer = await act(held.value)
     except (FixRequest, Refresh) as refusal:
-        failed = msgspec.structs.replace(held.value, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))
-        await ws.markers.renew(key, held, failed)
+        await ws.markers.renew(key, held, refused(held.value, refusal))
         raise
-    await ws.markers.object(key).swap(held, msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer))
+    done = msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer)
+    ws.afterwards.do(ws.markers.object(key).swap(held, done))
     return answer
 
 
@@ -54,3 +108,8 @@ async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
     if marker.state is not State.IN_PROGRESS:
         raise OutcomeUnknown("the record of this request has no answer")
     return await ws.markers.renew(key, held, ws.markers.taken_over(marker))
+
+
+def refused(marker: Marker, refusal: ArcoError) -> Marker:
+    """A marker that will say the same no to every retry."""
+    return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))

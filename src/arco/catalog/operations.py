@@ -32,20 +32,25 @@ class ChangeNamespace(_Operation, frozen=True, tag="change_namespace"):
 
 
 class Create(_Operation, frozen=True, tag="create"):
-    """A table or view becomes visible. `minted_ms` is when its identity was made, for the collector's boundary."""
+    """A table or view becomes visible. `minted_ms` is when its identity was made, for the collector's boundary.
+
+    `revives` names the drop of the same identity that this creation undoes: a dropped table that is registered again.
+    """
 
     entry: Entry
     minted_ms: int
+    revives: str | None = None
 
 
 class Drop(_Operation, frozen=True, tag="drop"):
-    """Matches the identity and the binding, never the name."""
+    """Matches the identity and the binding, never the name. `successor` takes the name in the same step."""
 
     uuid: str
     binding: int
     drop_id: str
     purge: bool
     principal: str
+    successor: Create | None = None
 
 
 class Undrop(_Operation, frozen=True, tag="undrop"):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from arco.catalog.model import Kind
+from arco.catalog.operations import Create
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
@@ -43,13 +44,17 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Tombstone(msgspec.Struct, frozen=True):
-    """A drop that has begun: whoever meets it finishes it, if the name still has this binding."""
+    """A drop that has begun: whoever meets it finishes it, if the name still has this binding.
+
+    `successor` is what takes the name in the same step, where a table is registered over another.
+    """
 
     drop_id: str
     binding: int
     purge: bool
     principal: str
     key_hash: str
+    successor: Create | None = None
 
 
 class Ref(msgspec.Struct, frozen=True):
@@ -58,7 +63,10 @@ class Ref(msgspec.Struct, frozen=True):
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """What is current. `commit_number` counts the table's commits and names its metadata files."""
+    """What is current. `commit_number` counts the table's commits and names its metadata files.
+
+    `binding` is the one that the pointer was last brought to life for: a drop of an older one is too late.
+    """
 
     table_uuid: str
     kind: Kind
@@ -72,6 +80,7 @@ class Pointer(msgspec.Struct, frozen=True):
     updated_by: Source
     published: tuple[Published, ...]
     created_by: str
+    binding: int = 1
     tombstone: Tombstone | None = None
 
 

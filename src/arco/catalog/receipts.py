@@ -10,7 +10,8 @@ import hashlib
 
 import msgspec
 
-from arco.catalog.pointer import Published
+from arco.catalog.afterwards import together
+from arco.catalog.pointer import Pointer, Published
 from arco.kernel.clock import Clock, utc_date
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import OutcomeUnknown
@@ -32,8 +33,9 @@ class Receipt(msgspec.Struct, frozen=True):
     commit: Published
 
 
-def commit_key(metadata_location: str) -> KeyHash:
-    return KeyHash(hashlib.sha256(metadata_location.encode()).hexdigest())
+def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
+    """The number belongs to it: a table may be registered at a file that it had before."""
+    return KeyHash(hashlib.sha256(f"{commit_number} {metadata_location}".encode()).hexdigest())
 
 
 class Receipts:
@@ -47,11 +49,11 @@ class Receipts:
 
     async def ensure(self, phase: Phase, table_uuid: str, commit: Published) -> None:
         """Make sure that a receipt exists; it may be there already. Raises if the store does not say."""
-        key = commit_key(commit.metadata_location)
+        key = commit_key(commit.metadata_location, commit.commit_number)
         receipt = Receipt("arco.receipt", 1, phase, table_uuid, str(key), commit)
         outcome = await put_settled(
             self._store,
-            self._name(phase, commit.metadata_location, commit.at_ms),
+            self._name(phase, key, commit.at_ms),
             msgspec.json.encode(receipt),
             Absent(),
             clock=self._clock,
@@ -60,10 +62,14 @@ class Receipts:
         if isinstance(outcome, Unknown):
             raise OutcomeUnknown(f"the receipt of {commit.metadata_location} could not be written: {outcome.reason}")
 
-    async def exists(self, metadata_location: str, at_ms: int) -> bool:
+    async def ensure_published(self, pointer: Pointer) -> None:
+        """Invariant R, before anybody swings this pointer again."""
+        await together(*(self.ensure(Phase.COMMITTED, pointer.table_uuid, one) for one in pointer.published))
+
+    async def exists(self, metadata_location: str, commit_number: int, at_ms: int) -> bool:
         """Whether a commit has its committed receipt."""
-        name = self._name(Phase.COMMITTED, metadata_location, at_ms)
+        name = self._name(Phase.COMMITTED, commit_key(metadata_location, commit_number), at_ms)
         return await self._store.head(name) is not None
 
-    def _name(self, phase: Phase, metadata_location: str, at_ms: int) -> str:
-        return str(ReceiptKey(self._scope, Day(utc_date(at_ms)), phase, commit_key(metadata_location)))
+    def _name(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
+        return str(ReceiptKey(self._scope, Day(utc_date(at_ms)), phase, key))

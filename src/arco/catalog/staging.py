@@ -17,9 +17,9 @@ from arco.catalog.names import Draft, Names
 from arco.catalog.once import once
 from arco.catalog.operations import Create
 from arco.catalog.pointer import Source
-from arco.catalog.relations import Relations, new_entry
+from arco.catalog.relations import Relations
 from arco.catalog.workspace import Workspace
-from arco.iceberg import changes, guardrails, requirements, table, updates
+from arco.iceberg import changes, guardrails, requirements, updates
 from arco.iceberg.guardrails import Allowed
 from arco.iceberg.locations import same_place
 from arco.iceberg.metadata import TableMetadata
@@ -63,21 +63,28 @@ class Staging:
 
     async def stage(self, levels: Levels, request: CreateTable, key: RequestKey) -> TableMetadata:
         """The metadata of a table that does not exist yet. Nothing of it is visible."""
-        first = msgspec.structs.replace(
-            self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=new_uuid4(self._ws.entropy)
-        )
+
+        async def begin() -> Marker:
+            return self._tables.first_marker(key, new_uuid4(self._ws.entropy))
 
         async def act(marker: Marker) -> Answer:
             staged = _Staged(marker.table_uuid or "", marker.minted_ms)
             metadata = self._metadata(request, staged)
-            _check_free((await self._ws.tier1.current()).names, levels, request, metadata, staged)
+            self._check_free((await self._ws.tier1.current()).names, levels, request, metadata, staged)
             await self._write_intent(levels, request, metadata, key, staged)
             # After the intent: folders that nobody has a note of would stay for ever.
             await self._ws.files.make_room(metadata.location)
             return Answer(200, body=msgspec.json.encode(staged).decode())
 
-        answer = await once(self._ws, key, first, act)
+        answer = await once(self._ws, key, begin, act)
         return self._metadata(request, msgspec.json.decode(answer.body or "", type=_Staged))
+
+    def _check_free(
+        self, names: Names, levels: Levels, request: CreateTable, metadata: TableMetadata, staged: _Staged
+    ) -> None:
+        """Refuse now what the creation would be refused for later: a missing namespace, a taken name."""
+        entry = self._tables.new_entry(staged.uuid, levels, request.name, metadata.location, staged.at_ms)
+        Draft(names).apply(Create(key_hash="", entry=entry, minted_ms=staged.at_ms), staged.at_ms)
 
     def _metadata(self, request: CreateTable, staged: _Staged) -> TableMetadata:
         return self._tables.described(request, staged.uuid, staged.at_ms)
@@ -114,27 +121,25 @@ class Staging:
         self, levels: Levels, name: str, request: CommitTable, key: RequestKey, source: Source
     ) -> tuple[TableMetadata, str]:
         """Create the table that a commit with `assert-create` describes."""
-        uuid = _assigned_uuid(request) or new_uuid4(self._ws.entropy)
-        first = msgspec.structs.replace(self._ws.markers.fresh(key, self._ws.tier1.seen.sequence), table_uuid=uuid)
+
+        async def begin() -> Marker:
+            if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
+                # The name is taken, if that is still so: the requirement that it is not fails like any other.
+                requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
+            return self._tables.first_marker(key, _assigned_uuid(request) or new_uuid4(self._ws.entropy))
 
         async def act(marker: Marker) -> Answer:
-            if marker.attempt == 1 and self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
-                # The name is taken, if that is still so: the requirement that it is not fails like any other. A later
-                # attempt may meet its own table here, and goes on to find that out.
-                requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
             metadata = updates.apply(None, request.updates, now_ms=marker.minted_ms)
             await self._check_place(name, marker.table_uuid or "", request, metadata)
+            await self._tables.stage_new(metadata, key, source, marker)
             try:
-                location = await self._tables.publish_new(levels, name, metadata, key, source, marker)
+                return await self._tables.take_name(levels, name, metadata, key, source, marker)
             except AlreadyExists as taken:
                 if not taken.message.startswith("Table already exists"):
                     raise
                 raise Conflict("Requirement failed: table already exists") from taken
-            return Answer(200, metadata_location=location)
 
-        answer = await once(self._ws, key, first, act)
-        location = answer.metadata_location or ""
-        return table.decode(await self._ws.files.read(location), location), location
+        return await self._tables.answered(await once(self._ws, key, begin, act))
 
     async def _check_place(self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata) -> None:
         """The table lies where its intent says, or where Arco would have placed it, or where the policy allows."""
@@ -161,9 +166,3 @@ class Staging:
 def _assigned_uuid(request: CommitTable) -> str | None:
     given: list[Any] = [update.uuid for update in request.updates if isinstance(update, changes.AssignUuid)]
     return str(TableUuid(given[-1])) if given else None
-
-
-def _check_free(names: Names, levels: Levels, request: CreateTable, metadata: TableMetadata, staged: _Staged) -> None:
-    """Refuse now what the creation would be refused for later: a missing namespace, a taken name."""
-    entry = new_entry(staged.uuid, "", Kind.TABLE, levels, request.name, metadata.location, staged.at_ms)
-    Draft(names).apply(Create(key_hash="", entry=entry, minted_ms=staged.at_ms), staged.at_ms)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from arco.catalog.model import Kind
 from arco.catalog.pointer import Ref
 from arco.iceberg import guardrails, requirements, table, updates, view_metadata, views
-from arco.iceberg.guardrails import Allowed
+from arco.iceberg.guardrails import Allowed, Placed
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
 from arco.iceberg.view_metadata import ViewMetadata
@@ -45,6 +45,14 @@ class Subject(Protocol[M, R_contra, C_contra]):
         """The location that everything of it lies under."""
         ...
 
+    def identity(self, metadata: M) -> str:
+        """The uuid that the metadata itself says."""
+        ...
+
+    def metadata_folder(self, metadata: M) -> str:
+        """Where its metadata files go."""
+        ...
+
     def facts(self, metadata: M) -> Facts: ...
 
     def created(self, request: C_contra, uuid: str, location: str, now_ms: int, allowed: Allowed) -> M:
@@ -69,6 +77,12 @@ class Tables:
 
     def place(self, metadata: TableMetadata) -> str:
         return metadata.location
+
+    def identity(self, metadata: TableMetadata) -> str:
+        return metadata.table_uuid
+
+    def metadata_folder(self, metadata: TableMetadata) -> str:
+        return _metadata_folder(metadata)
 
     def facts(self, metadata: TableMetadata) -> Facts:
         found = table.facts(metadata)
@@ -107,6 +121,12 @@ class Views:
     def place(self, metadata: ViewMetadata) -> str:
         return metadata.location
 
+    def identity(self, metadata: ViewMetadata) -> str:
+        return metadata.view_uuid
+
+    def metadata_folder(self, metadata: ViewMetadata) -> str:
+        return _metadata_folder(metadata)
+
     def facts(self, metadata: ViewMetadata) -> Facts:
         return Facts(int(metadata.current_version["timestamp-ms"]), None, 0, {}, ())
 
@@ -124,3 +144,8 @@ class Views:
         after = views.apply_view(base, request.updates, now_ms=now_ms)
         guardrails.check_locations(after, own_location=base.location, allowed=allowed)
         return after
+
+
+def _metadata_folder(metadata: Placed) -> str:
+    """In the table's own place, unless a property says where; the guardrails have looked at that."""
+    return (metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")

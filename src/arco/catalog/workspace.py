@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
+from arco.catalog.afterwards import Afterwards
 from arco.catalog.committer import Committer
 from arco.catalog.idempotency import Markers
 from arco.catalog.locations import Locations
@@ -11,6 +12,7 @@ from arco.catalog.pointer import Pointers
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.receipts import Receipts
 from arco.catalog.tier1 import Tier1
+from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.ids import UlidSource
@@ -31,6 +33,7 @@ class Workspace:
     markers: Markers
     files: MetadataFiles
     locations: Locations
+    afterwards: Afterwards
 
     @classmethod
     def on(
@@ -41,7 +44,10 @@ class Workspace:
         clock: Clock,
         entropy: Entropy,
         policy: LocationPolicy | None = None,
+        *,
+        take_turns: bool = False,
     ) -> Self:
+        turns = Turns(store, scope, clock, entropy) if take_turns else None
         tier1 = Tier1(store, scope, clock, entropy)
         locations = Locations(base_uri)
         return cls(
@@ -50,10 +56,11 @@ class Workspace:
             entropy,
             UlidSource(clock, entropy),
             tier1,
-            Committer(tier1, clock, entropy),
+            Committer(tier1, clock, entropy, turns),
             Pointers(store, scope, clock, entropy),
             Receipts(store, scope, clock, entropy),
             Markers(store, scope, clock, entropy),
             MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
             locations,
+            Afterwards(),
         )

@@ -10,13 +10,7 @@ import msgspec
 
 from arco.iceberg.shape import Count, Id, IdOrLast, JsonObject, Long, Positive, Text, listed, read
 from arco.kernel.errors import InvalidInput, TooLarge
-
-# One commit: protects the server from a body that is nothing but tiny updates. Adjacent remove-snapshots count once,
-# because an expiry sends one per snapshot.
-COMMIT_UPDATES_MAX = 10_000
-COMMIT_REQUIREMENTS_MAX = 1_000
-# The name of a branch or tag: a pointer holds all of them.
-REF_NAME_CHARS_MAX = 255
+from arco.kernel.limits import COMMIT_REQUIREMENTS_MAX, COMMIT_UPDATES_MAX, REF_NAME_CHARS_MAX
 
 RefName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=REF_NAME_CHARS_MAX)]
 

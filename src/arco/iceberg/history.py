@@ -22,11 +22,9 @@ from arco.iceberg.changes import (
 from arco.iceberg.draft import Draft
 from arco.iceberg.metadata import MAIN
 from arco.iceberg.shape import Count, Id, JsonObject, Long, Text, read
-from arco.kernel.errors import Conflict, InvalidInput
+from arco.kernel.errors import Conflict, InvalidMetadata
 from arco.kernel.ids import clip
-
-# How far ahead of the server's clock a snapshot may claim to be: one broken clock must not hold a table's time for years.
-SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
+from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX
 
 
 class _Summary(msgspec.Struct, frozen=True):
@@ -87,14 +85,14 @@ def add_snapshot(draft: Draft, update: AddSnapshot) -> None:
 def set_snapshot_ref(draft: Draft, update: SetSnapshotRef) -> None:
     if update.type == "tag":
         if update.ref_name == MAIN:
-            raise InvalidInput("main is a branch and cannot be a tag")
+            raise InvalidMetadata("main is a branch and cannot be a tag")
         if update.min_snapshots_to_keep is not None or update.max_snapshot_age_ms is not None:
-            raise InvalidInput(
+            raise InvalidMetadata(
                 f"tag {clip(update.ref_name)!r}: tags do not support min-snapshots-to-keep or max-snapshot-age-ms"
             )
     snapshot = draft.snapshots.get(update.snapshot_id)
     if snapshot is None:
-        raise InvalidInput(f"Cannot set {clip(update.ref_name)} to unknown snapshot: {update.snapshot_id}")
+        raise InvalidMetadata(f"Cannot set {clip(update.ref_name)} to unknown snapshot: {update.snapshot_id}")
     ref = _ref(update)
     if draft.document["refs"].get(update.ref_name) == ref:
         return
@@ -127,7 +125,9 @@ def remove_snapshots(draft: Draft, update: RemoveSnapshots) -> None:
 def set_statistics(draft: Draft, update: SetStatistics) -> None:
     file = read(update.statistics, _StatisticsFile, "statistics")
     if update.snapshot_id is not None and update.snapshot_id != file.snapshot_id:
-        raise InvalidInput(f"set-statistics: snapshot-id {update.snapshot_id} is not that of the file, {file.snapshot_id}")
+        raise InvalidMetadata(
+            f"set-statistics: snapshot-id {update.snapshot_id} is not that of the file, {file.snapshot_id}"
+        )
     _replace(draft, "statistics", _tidy(update.statistics))
 
 
@@ -164,15 +164,17 @@ def settle_snapshot_log(draft: Draft) -> None:
 def _check_complete(draft: Draft, snapshot: _Snapshot) -> None:
     what = f"snapshot {snapshot.snapshot_id}"
     if snapshot.manifest_list is None and (draft.format_version > 1 or snapshot.manifests is None):
-        raise InvalidInput(f"{what}: it has no manifest-list")
+        raise InvalidMetadata(f"{what}: it has no manifest-list")
     if snapshot.summary is not None or draft.format_version > 1:
         read(snapshot.summary or {}, _Summary, f"{what}: summary")
     if not draft.schemas.entries:
-        raise InvalidInput("Attempting to add a snapshot before a schema is added")
+        raise InvalidMetadata("Attempting to add a snapshot before a schema is added")
     if snapshot.schema_id is not None and draft.schemas.get(snapshot.schema_id) is None:
-        raise InvalidInput(f"{what}: schema {snapshot.schema_id} does not exist")
+        raise InvalidMetadata(f"{what}: schema {snapshot.schema_id} does not exist")
     if snapshot.timestamp_ms > draft.now_ms + SNAPSHOT_LEAD_MS_MAX:
-        raise InvalidInput(f"{what}: timestamp-ms {snapshot.timestamp_ms} is more than a day ahead of the server's clock")
+        raise InvalidMetadata(
+            f"{what}: timestamp-ms {snapshot.timestamp_ms} is more than a day ahead of the server's clock"
+        )
 
 
 def _check_new(draft: Draft, snapshot: _Snapshot, sent: JsonObject) -> None:
@@ -182,7 +184,7 @@ def _check_new(draft: Draft, snapshot: _Snapshot, sent: JsonObject) -> None:
     if snapshot.snapshot_id not in draft.added_snapshot_ids and existing.get("manifest-list") == sent.get("manifest-list"):
         # The same commit again, after its reply was lost. A 400 would make the client delete files that are in use.
         raise Conflict(f"Snapshot already exists for id: {snapshot.snapshot_id} (this commit has landed before)")
-    raise InvalidInput(f"Snapshot already exists for id: {snapshot.snapshot_id}")
+    raise InvalidMetadata(f"Snapshot already exists for id: {snapshot.snapshot_id}")
 
 
 def _check_sequence(draft: Draft, snapshot: _Snapshot) -> None:
@@ -197,7 +199,7 @@ def _check_sequence(draft: Draft, snapshot: _Snapshot) -> None:
 
 def _take_row_ids(draft: Draft, snapshot: _Snapshot) -> None:
     if snapshot.first_row_id is None or snapshot.added_rows is None:
-        raise InvalidInput(
+        raise InvalidMetadata(
             f"snapshot {snapshot.snapshot_id}: first-row-id and added-rows are required in v{draft.format_version}"
         )
     upcoming = draft.document["next-row-id"]

@@ -11,9 +11,7 @@ import msgspec
 
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import CorruptObject, TooLarge
-
-# One metadata file, uncompressed: protects memory from a file that unpacks to a thousand times its size.
-METADATA_BYTES_MAX = 256 * 1024 * 1024
+from arco.kernel.limits import METADATA_BYTES_MAX
 
 _GZIP_ENDINGS = (".gz.metadata.json", ".metadata.json.gz")
 _GZIP_WINDOW = zlib.MAX_WBITS | 16

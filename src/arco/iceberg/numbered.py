@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from arco.iceberg.shape import LAST_ADDED, JsonObject
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidMetadata
 
 _ID_MAX = 2**31 - 1
 
@@ -34,10 +34,10 @@ class Numbered:
         """The id meant by a request: -1 is the entry added last in it."""
         if entry_id == LAST_ADDED:
             if self.last_added is None:
-                raise InvalidInput(f"Cannot set last added {self.what}: no {self.what} has been added")
+                raise InvalidMetadata(f"Cannot set last added {self.what}: no {self.what} has been added")
             return self.last_added
         if entry_id not in self._ids():
-            raise InvalidInput(f"{self.what} {entry_id} does not exist")
+            raise InvalidMetadata(f"{self.what} {entry_id} does not exist")
         return entry_id
 
     def add(self, entry: JsonObject, *, keep_id: bool) -> int:
@@ -71,7 +71,7 @@ class Numbered:
         if keep_id and chosen is not None and chosen > free:
             return chosen
         if free > _ID_MAX:
-            raise InvalidInput(f"{self.what}: no id is left")
+            raise InvalidMetadata(f"{self.what}: no id is left")
         return max(free, self.first_id)
 
     def _append(self, entry: JsonObject) -> None:

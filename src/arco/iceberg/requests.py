@@ -24,12 +24,7 @@ from arco.iceberg.changes import (
 from arco.iceberg.shape import JsonObject, Text, read
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.ids import clip
-
-# One level of a namespace, or the name of a table or view: keeps messages, listings and URLs within reason.
-NAME_CHARS_MAX = 255
-NAMESPACE_LEVELS_MAX = 16
-# A location: longer than any object name with its bucket and scheme.
-LOCATION_CHARS_MAX = 2048
+from arco.kernel.limits import LOCATION_CHARS_MAX, NAME_CHARS_MAX, NAMESPACE_LEVELS_MAX
 
 # Control characters end log lines and URLs (the unit separator divides namespace levels); a lone surrogate is not text.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs"})
@@ -96,6 +91,13 @@ class CreateView(_Request, frozen=True):
 class RegisterView(_Request, frozen=True):
     name: str
     metadata_location: str
+
+
+class MetricsReport(msgspec.Struct, frozen=True):
+    """What a client measured: its kind, and all of it as it was sent."""
+
+    report_type: str
+    body: JsonObject
 
 
 class CommitTable(msgspec.Struct, frozen=True):
@@ -169,6 +171,15 @@ def parse_register_view(value: object) -> RegisterView:
     check_name(request.name, "view name")
     check_location(request.metadata_location, "metadata-location")
     return request
+
+
+def parse_metrics_report(value: object) -> MetricsReport:
+    """Only the kind is looked at: what reports hold is the clients' business."""
+    body = read(value, dict[str, Any], "metrics report")
+    kind = body.get("report-type")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidInput("metrics report: report-type is missing", hint="scan-report or commit-report")
+    return MetricsReport(kind, body)
 
 
 def parse_commit_table(value: object) -> CommitTable:

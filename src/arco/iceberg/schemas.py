@@ -14,7 +14,7 @@ import msgspec
 
 from arco.iceberg.semantics import check_default, leaf
 from arco.iceberg.shape import Id, JsonObject, Text, read, without_nulls
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidMetadata
 from arco.kernel.ids import clip
 
 # The last 200 ids below 2^31 belong to metadata columns.
@@ -104,9 +104,9 @@ def checked(schema: object, *, format_version: int | None) -> JsonObject:
     for column in columns(tidy):
         other = by_id.setdefault(column.field_id, column)
         if other is not column:
-            raise InvalidInput(f"schema: columns {_quoted(other)} and {_quoted(column)} share id {column.field_id}")
+            raise InvalidMetadata(f"schema: columns {_quoted(other)} and {_quoted(column)} share id {column.field_id}")
         if column.path in names:
-            raise InvalidInput(f"schema: there are two columns {_quoted(column)}")
+            raise InvalidMetadata(f"schema: there are two columns {_quoted(column)}")
         names.add(column.path)
         _check_column(column, format_version)
     for field_id in head.identifier_field_ids:
@@ -161,7 +161,7 @@ def _below(column: Column) -> Iterator[Column]:
         yield from _inner(column, entries.key_id, "key", entries.key, required=True)
         yield from _inner(column, entries.value_id, "value", entries.value, required=entries.value_required)
     else:
-        raise InvalidInput(f"{what} must be text or an object of type struct, list or map")
+        raise InvalidMetadata(f"{what} must be text or an object of type struct, list or map")
 
 
 def _inner(
@@ -185,18 +185,18 @@ def _quoted(column: Column) -> str:
 
 def _check_column(column: Column, format_version: int | None) -> None:
     if column.field_id > FIELD_ID_MAX:
-        raise InvalidInput(f"schema: id {column.field_id} of {_quoted(column)} is reserved for metadata columns")
+        raise InvalidMetadata(f"schema: id {column.field_id} of {_quoted(column)} is reserved for metadata columns")
     if column.is_leaf:
         known = leaf(column.type)
         if known is None:
-            raise InvalidInput(f"schema: type {clip(column.type)!r} of {_quoted(column)} is unknown")
+            raise InvalidMetadata(f"schema: type {clip(column.type)!r} of {_quoted(column)} is unknown")
         if format_version is not None and known.min_format_version > format_version:
-            raise InvalidInput(
+            raise InvalidMetadata(
                 f"Invalid schema for v{format_version}: type {clip(column.type)} of {_quoted(column)} is not supported "
                 f"until v{known.min_format_version}"
             )
         if column.type == "unknown" and column.required:
-            raise InvalidInput(f"schema: {_quoted(column)} has type unknown and must be optional")
+            raise InvalidMetadata(f"schema: {_quoted(column)} has type unknown and must be optional")
     for key in ("initial-default", "write-default"):
         if column.raw.get(key) is not None:
             _check_default(column, key, format_version)
@@ -204,7 +204,7 @@ def _check_column(column: Column, format_version: int | None) -> None:
 
 def _check_default(column: Column, key: str, format_version: int | None) -> None:
     if key == "initial-default" and format_version is not None and format_version < _DEFAULTS_MIN_VERSION:
-        raise InvalidInput(
+        raise InvalidMetadata(
             f"Invalid schema for v{format_version}: initial-default of {_quoted(column)} is not supported "
             f"until v{_DEFAULTS_MIN_VERSION}"
         )
@@ -212,19 +212,21 @@ def _check_default(column: Column, key: str, format_version: int | None) -> None
     value = column.raw[key]
     fits = check_default(column.type, value) if column.is_leaf else value == {} and column.type["type"] == "struct"
     if not fits:
-        raise InvalidInput(f"schema: {key} of {_quoted(column)} is not a value of its type")
+        raise InvalidMetadata(f"schema: {key} of {_quoted(column)} is not a value of its type")
 
 
 def _check_identifier_field(field_id: int, column: Column | None) -> None:
     if column is None:
-        raise InvalidInput(f"schema: identifier field {field_id} is not a column")
+        raise InvalidMetadata(f"schema: identifier field {field_id} is not a column")
     name = _quoted(column)
     if not column.is_leaf or column.type in {"float", "double"} or not column.required:
-        raise InvalidInput(f"schema: identifier field {name} must be required, and neither nested nor floating point")
+        raise InvalidMetadata(f"schema: identifier field {name} must be required, and neither nested nor floating point")
     above = column.parent
     while above is not None:
         if not above.required or not isinstance(above.type, dict) or above.type["type"] != "struct":
-            raise InvalidInput(f"schema: identifier field {name} lies in {_quoted(above)}, which is not a required struct")
+            raise InvalidMetadata(
+                f"schema: identifier field {name} lies in {_quoted(above)}, which is not a required struct"
+            )
         above = above.parent
 
 

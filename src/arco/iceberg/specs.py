@@ -10,7 +10,7 @@ import msgspec
 from arco.iceberg.schemas import Column
 from arco.iceberg.semantics import can_transform, is_void, known_transform
 from arco.iceberg.shape import Id, JsonObject, Text, read, without_nulls
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidMetadata
 from arco.kernel.ids import clip
 
 PARTITION_FIELD_ID_FIRST = 1000
@@ -51,14 +51,14 @@ def checked_spec(spec: object, columns: dict[int, Column], *, first_new_id: int,
     for field in fields:
         what = f"partition field {clip(field.name)!r}"
         if field.name in names:
-            raise InvalidInput(f"{what}: the name is used more than once")
+            raise InvalidMetadata(f"{what}: the name is used more than once")
         names.add(field.name)
         _check_transform(what, field.transform, columns.get(field.source_id), "partition")
         if column_ids.get(field.name, field.source_id) != field.source_id:
-            raise InvalidInput(f"{what}: a column it is not made from has the same name")
+            raise InvalidMetadata(f"{what}: a column it is not made from has the same name")
     ids = _field_ids(fields, first_new_id, known)
     if len(set(ids)) < len(ids):
-        raise InvalidInput("partition spec: two fields share a field-id")
+        raise InvalidMetadata("partition spec: two fields share a field-id")
     numbered = [{**item, "field-id": field_id} for item, field_id in zip(items, ids, strict=True)]
     return {**_object(spec), "fields": numbered}
 
@@ -75,7 +75,7 @@ def check_stored_spec(spec: JsonObject) -> None:
     """Only that it can be read: its transforms may be newer than we are, and its columns gone."""
     for field in spec["fields"]:
         if read(_one_source(field), _PartitionField, "partition spec").field_id is None:
-            raise InvalidInput("partition spec: a field has no field-id")
+            raise InvalidMetadata("partition spec: a field has no field-id")
 
 
 def check_stored_order(order: JsonObject) -> None:
@@ -119,26 +119,26 @@ def remapped(spec_or_order: JsonObject, what: str, fresh: dict[int, int]) -> Jso
     items = [_one_source(item) for item in read(spec_or_order, _Fields, what).fields]
     for place, item in enumerate(items):
         if read(item, _Source, f"{what}: field {place}").source_id not in fresh:
-            raise InvalidInput(f"{what}: field {place} has no source column")
+            raise InvalidMetadata(f"{what}: field {place} has no source column")
     return {**_object(spec_or_order), "fields": [{**item, "source-id": fresh[item["source-id"]]} for item in items]}
 
 
 def _check_transform(what: str, transform: str, source: Column | None, verb: str) -> None:
     if not known_transform(transform):
-        raise InvalidInput(f"{what}: transform {clip(transform)!r} is unknown")
+        raise InvalidMetadata(f"{what}: transform {clip(transform)!r} is unknown")
     if is_void(transform):
         # What a removed partition column becomes; its source may be gone.
         return
     if source is None:
-        raise InvalidInput(f"Cannot find source column for {what}")
+        raise InvalidMetadata(f"Cannot find source column for {what}")
     if not source.is_leaf:
-        raise InvalidInput(f"{what}: Cannot {verb} by non-primitive source field {clip(source.full_name)!r}")
+        raise InvalidMetadata(f"{what}: Cannot {verb} by non-primitive source field {clip(source.full_name)!r}")
     if not can_transform(transform, source.type):
-        raise InvalidInput(f"{what}: Invalid source type {source.type} for transform: {transform}")
+        raise InvalidMetadata(f"{what}: Invalid source type {source.type} for transform: {transform}")
     above = source.parent
     while above is not None:
         if above.type["type"] != "struct":
-            raise InvalidInput(
+            raise InvalidMetadata(
                 f"{what}: Cannot {verb} by a field inside the {above.type['type']} {clip(above.full_name)!r}"
             )
         above = above.parent
@@ -178,5 +178,5 @@ def _source_id(field: JsonObject) -> int:
 def _object(value: object) -> JsonObject:
     kept = without_nulls(value)
     if not isinstance(kept, dict):
-        raise InvalidInput("partition spec and sort order: every field must be an object")
+        raise InvalidMetadata("partition spec and sort order: every field must be an object")
     return kept

@@ -35,7 +35,7 @@ from arco.iceberg.specs import (
     checked_spec,
     has_sequential_ids,
 )
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidMetadata
 from arco.kernel.ids import clip
 
 _KEYS_MIN_VERSION = 3
@@ -53,17 +53,17 @@ def assign_uuid(draft: Draft, update: AssignUuid) -> None:
     if current is None:
         draft.document["table-uuid"] = update.uuid
     elif current.lower() != update.uuid.lower():
-        raise InvalidInput(f"Cannot reassign uuid: the table is {current}")
+        raise InvalidMetadata(f"Cannot reassign uuid: the table is {current}")
 
 
 def upgrade_format_version(draft: Draft, update: UpgradeFormatVersion) -> None:
     wanted, current = update.format_version, draft.format_version
     if wanted not in FORMAT_VERSIONS:
-        raise InvalidInput(
+        raise InvalidMetadata(
             f"Cannot upgrade table to unsupported format version: v{wanted} (supported: v{FORMAT_VERSIONS[-1]})"
         )
     if wanted < current:
-        raise InvalidInput(f"Cannot downgrade v{current} table to v{wanted}")
+        raise InvalidMetadata(f"Cannot downgrade v{current} table to v{wanted}")
     draft.document["format-version"] = wanted
     if wanted >= 2:
         # Version 1 repeats the current schema and spec for old readers; kept, they would go stale.
@@ -86,7 +86,7 @@ def set_current_schema(draft: Draft, update: SetCurrentSchema) -> None:
 
 def remove_schemas(draft: Draft, update: RemoveSchemas) -> None:
     if draft.document["current-schema-id"] in update.schema_ids:
-        raise InvalidInput(f"Cannot remove the current schema: {draft.document['current-schema-id']}")
+        raise InvalidMetadata(f"Cannot remove the current schema: {draft.document['current-schema-id']}")
     draft.schemas.remove(set(update.schema_ids))
 
 
@@ -100,7 +100,7 @@ def add_spec(draft: Draft, update: AddSpec) -> None:
     spec_id = draft.specs.add(_with_id(spec, "spec-id"), keep_id=draft.creating)
     stored = draft.specs.get(spec_id) or spec
     if draft.format_version == 1 and not has_sequential_ids(stored):
-        raise InvalidInput("Spec does not use sequential IDs that are required in v1")
+        raise InvalidMetadata("Spec does not use sequential IDs that are required in v1")
     used = max((field["field-id"] for field in stored["fields"]), default=0)
     draft.document["last-partition-id"] = max(draft.document["last-partition-id"], used)
 
@@ -111,7 +111,7 @@ def set_default_spec(draft: Draft, update: SetDefaultSpec) -> None:
 
 def remove_partition_specs(draft: Draft, update: RemovePartitionSpecs) -> None:
     if draft.document["default-spec-id"] in update.spec_ids:
-        raise InvalidInput(f"Cannot remove the default partition spec: {draft.document['default-spec-id']}")
+        raise InvalidMetadata(f"Cannot remove the default partition spec: {draft.document['default-spec-id']}")
     draft.specs.remove(set(update.spec_ids))
 
 
@@ -142,7 +142,7 @@ def set_properties(draft: Draft, update: SetProperties) -> None:
     changed = dict(update.updates)
     version = changed.pop("format-version", None)
     if version is not None and version != str(draft.format_version):
-        raise InvalidInput(
+        raise InvalidMetadata(
             f"format-version is not a property: the table is v{draft.format_version}, not v{clip(version)}",
             hint="send upgrade-format-version",
         )
@@ -157,7 +157,7 @@ def remove_properties(draft: Draft, update: RemoveProperties) -> None:
 def add_encryption_key(draft: Draft, update: AddEncryptionKey) -> None:
     key = read(update.encryption_key, _EncryptionKey, "encryption key")
     if draft.format_version < _KEYS_MIN_VERSION:
-        raise InvalidInput(f"encryption keys are not supported until v{_KEYS_MIN_VERSION}")
+        raise InvalidMetadata(f"encryption keys are not supported until v{_KEYS_MIN_VERSION}")
     keys = draft.document.setdefault("encryption-keys", [])
     tidy = without_nulls(update.encryption_key)
     existing = next((other for other in keys if other["key-id"] == key.key_id), None)
@@ -165,7 +165,7 @@ def add_encryption_key(draft: Draft, update: AddEncryptionKey) -> None:
         keys.append(tidy)
     elif existing != tidy:
         # Under the old key's id the new key could not be told from it, and what the old one locks would be lost.
-        raise InvalidInput(f"encryption key {clip(key.key_id)!r} exists already with another content")
+        raise InvalidMetadata(f"encryption key {clip(key.key_id)!r} exists already with another content")
 
 
 def remove_encryption_key(draft: Draft, update: RemoveEncryptionKey) -> None:

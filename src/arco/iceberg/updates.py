@@ -14,7 +14,7 @@ from arco.iceberg.draft import Draft, open_draft, settle_current_snapshot
 from arco.iceberg.metadata import DEFAULT_FORMAT_VERSION, FORMAT_VERSIONS, TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.iceberg.specs import UNPARTITIONED, UNSORTED, UNSORTED_ORDER_ID, check_order_fits, check_spec_fits
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidMetadata
 from arco.kernel.ids import clip
 
 PREVIOUS_VERSIONS_PROPERTY = "write.metadata.previous-versions-max"
@@ -79,7 +79,7 @@ def property_as_int(properties: dict[str, str], key: str, default: int) -> int:
         return default
     digits = text.strip().removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 10:
-        raise InvalidInput(f"property {key}: {clip(text)!r} is not a number")
+        raise InvalidMetadata(f"property {key}: {clip(text)!r} is not a number")
     return int(text)
 
 
@@ -105,7 +105,7 @@ def _complete(draft: Draft) -> None:
     }
     missing = [update for key, update in needed.items() if document[key] is None]
     if missing:
-        raise InvalidInput(f"a commit that creates a table lacks: {', '.join(missing)}")
+        raise InvalidMetadata(f"a commit that creates a table lacks: {', '.join(missing)}")
 
 
 def _finish(draft: Draft, base: TableMetadata | None) -> None:

@@ -19,7 +19,7 @@ from arco.iceberg.requests import CreateView
 from arco.iceberg.shape import LAST_ADDED, Count, Id, IdOrLast, JsonObject, Text, read, without_nulls
 from arco.iceberg.updates import property_as_int
 from arco.iceberg.view_metadata import VIEW_FORMAT_VERSION, ViewMetadata
-from arco.kernel.errors import Conflict, InvalidInput
+from arco.kernel.errors import Conflict, InvalidMetadata
 from arco.kernel.ids import clip
 
 HISTORY_PROPERTY = "version.history.num-entries"
@@ -88,15 +88,15 @@ def _assign_uuid(draft: _Draft, update: changes.AssignUuid) -> None:
     if current is None:
         draft.document["view-uuid"] = update.uuid
     elif current.lower() != update.uuid.lower():
-        raise InvalidInput(f"Cannot reassign uuid: the view is {current}")
+        raise InvalidMetadata(f"Cannot reassign uuid: the view is {current}")
 
 
 def _upgrade_format_version(draft: _Draft, update: changes.UpgradeFormatVersion) -> None:
     current = draft.document["format-version"]
     if update.format_version < current:
-        raise InvalidInput(f"Cannot downgrade v{current} view to v{update.format_version}")
+        raise InvalidMetadata(f"Cannot downgrade v{current} view to v{update.format_version}")
     if update.format_version > VIEW_FORMAT_VERSION:
-        raise InvalidInput(
+        raise InvalidMetadata(
             f"Cannot upgrade view to unsupported format version: v{update.format_version} (supported: v{VIEW_FORMAT_VERSION})"
         )
 
@@ -124,12 +124,12 @@ def _remove_properties(draft: _Draft, update: changes.RemoveProperties) -> None:
 def _add_view_version(draft: _Draft, update: changes.AddViewVersion) -> None:
     version = read(update.view_version, _Version, "view version")
     if not version.representations:
-        raise InvalidInput("Invalid view version: it has no representation")
+        raise InvalidMetadata("Invalid view version: it has no representation")
     _refuse_two_queries_of_one_dialect(version.representations)
     if version.schema_id == LAST_ADDED and draft.schemas.last_added is None:
-        raise InvalidInput("Cannot set last added schema: no schema has been added")
+        raise InvalidMetadata("Cannot set last added schema: no schema has been added")
     if version.schema_id != LAST_ADDED and draft.schemas.get(version.schema_id) is None:
-        raise InvalidInput(f"Cannot add version with unknown schema: {version.schema_id}")
+        raise InvalidMetadata(f"Cannot add version with unknown schema: {version.schema_id}")
     kept: Any = without_nulls(update.view_version)
     entry = {"summary": {}, **kept, "schema-id": draft.schemas.resolve(version.schema_id)}
     draft.versions.add(entry, keep_id=draft.creating)
@@ -163,7 +163,7 @@ def _applied(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now_ms: i
         return base
     current = draft.versions.get(document["current-version-id"])
     if current is None:
-        raise InvalidInput("a view needs a current version")
+        raise InvalidMetadata("a view needs a current version")
     if base is None or base.current_version_id != current["version-id"]:
         if base is not None:
             _refuse_lost_dialects(base.current_version, current, document["properties"])
@@ -223,7 +223,7 @@ def _log_current(draft: _Draft, current: JsonObject, now_ms: int) -> None:
 def _forget_old_versions(draft: _Draft) -> None:
     size = property_as_int(draft.document["properties"], HISTORY_PROPERTY, HISTORY_DEFAULT)
     if size <= 0:
-        raise InvalidInput(f"{HISTORY_PROPERTY} must be positive but was {size}")
+        raise InvalidMetadata(f"{HISTORY_PROPERTY} must be positive but was {size}")
     versions = draft.versions.entries
     # What this request added stays, even beyond the limit: its answer must show it.
     room = max(size, len(draft.versions.added))
@@ -251,7 +251,7 @@ def _refuse_two_queries_of_one_dialect(representations: Iterable[Any]) -> None:
             continue
         dialect = read(representation, _SqlRepresentation, what).dialect.lower()
         if dialect in seen:
-            raise InvalidInput(f"Invalid view version: Cannot add multiple queries for dialect {clip(dialect)}")
+            raise InvalidMetadata(f"Invalid view version: Cannot add multiple queries for dialect {clip(dialect)}")
         seen.add(dialect)
 
 
@@ -265,7 +265,7 @@ def _refuse_lost_dialects(before: JsonObject, after: JsonObject, properties: dic
     old, new = _dialects(before), _dialects(after)
     if properties.get(DROP_DIALECT_PROPERTY, "false").lower() == "true" or old <= new:
         return
-    raise InvalidInput(
+    raise InvalidMetadata(
         f"Cannot replace view due to loss of view dialects ({DROP_DIALECT_PROPERTY}=false): "
         f"Previous dialects: {sorted(old)} New dialects: {sorted(new)}"
     )

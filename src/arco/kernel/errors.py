@@ -3,6 +3,7 @@
     ArcoError
     ├── FixRequest        the request is wrong; sending it again changes nothing
     │   ├── InvalidInput          malformed value, hostile name, bad URL
+    │   │   └── InvalidMetadata       well formed, and not what the table format allows
     │   ├── TooLarge              a named limit was passed
     │   ├── NotFound              the thing named does not exist
     │   │   ├── NoSuchNamespace
@@ -11,6 +12,7 @@
     │   ├── AlreadyExists         the name is taken
     │   ├── NamespaceNotEmpty     it still holds tables, views or namespaces
     │   ├── KeyReused             an idempotency key came back with another request
+    │   ├── Unprocessable         every part is well formed, and together they contradict each other
     │   └── AccessDenied          credentials missing or not sufficient
     ├── Refresh           the world moved; read again, then decide again
     │   ├── Conflict              a requirement no longer holds
@@ -76,6 +78,11 @@ class InvalidInput(FixRequest):
     code = "invalid_input"
 
 
+class InvalidMetadata(InvalidInput):
+    code = "invalid_metadata"
+    default_hint = "ask for metadata that the table format allows"
+
+
 class TooLarge(FixRequest):
     code = "too_large"
     status = 413
@@ -116,6 +123,12 @@ class KeyReused(FixRequest):
     code = "key_reused"
     status = 409
     default_hint = "use a new idempotency key for a new request"
+
+
+class Unprocessable(FixRequest):
+    code = "unprocessable"
+    status = 422
+    default_hint = "the request contradicts itself"
 
 
 class AccessDenied(FixRequest):

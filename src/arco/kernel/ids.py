@@ -177,7 +177,7 @@ class WriteId(UlidIdentifier):
 
 
 class WriterId(UlidIdentifier):
-    """One process that appends to the ledger."""
+    """One writer of one domain of the ledger; its segments are numbered without gaps."""
 
     __slots__ = ()
     what = "writer id"

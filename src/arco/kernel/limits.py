@@ -66,6 +66,16 @@ MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
 STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
+STATE_DELTAS_AGE_S_MAX = 3600
+
+# How long the checkpointer of a server waits for more, so that a burst of commits makes one file.
+CHECKPOINT_DELAY_S = 0.8
+
+# Servers that take turns at the catalog's manifest: the lease, the pauses of whoever waits, and when it goes on without.
+TURN_LEASE_S = 30.0
+TURN_BACKOFF_S_FIRST = 0.05
+TURN_BACKOFF_S_MAX = 5.0
+TURN_WAIT_S = 10.0
 
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
 REMEMBERED_KEYS_MAX = 100_000
@@ -93,3 +103,33 @@ STAGED_INTENT_LIFETIME_S = 24 * 3600
 
 # How long a server that is told to stop waits for requests under way.
 GRACEFUL_STOP_S = 30
+
+# One event of the ledger, and one segment of events: bounds the memory of whoever reads one.
+LEDGER_EVENT_BYTES_MAX = 1024 * 1024
+LEDGER_SEGMENT_EVENTS_MAX = 1000
+LEDGER_SEGMENT_BYTES_MAX = 8 * 1024 * 1024
+
+# Events that wait in one process for their segment: past it callers are told to come back instead of filling memory.
+LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
+
+# New names tried for one segment before the source of names is reported as broken.
+LEDGER_NAME_ATTEMPTS_MAX = 4
+
+# Names in the catalog: keeps messages, listings and URLs within reason.
+NAME_CHARS_MAX = 255
+NAMESPACE_LEVELS_MAX = 16
+LOCATION_CHARS_MAX = 2048
+REF_NAME_CHARS_MAX = 255
+
+# One commit: bounds the work that a single request can ask for.
+COMMIT_UPDATES_MAX = 10_000
+COMMIT_REQUIREMENTS_MAX = 1_000
+
+# One metadata file, uncompressed: it is held in memory whole.
+METADATA_BYTES_MAX = 256 * 1024 * 1024
+
+# How far ahead of our own clock a snapshot's time may lie.
+SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
+
+# Tasks of one plan: a request that expands to more is almost always a mistake.
+PLAN_TASKS_MAX = 100_000

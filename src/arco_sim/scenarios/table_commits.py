@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog.bases import Bases
 from arco.catalog.commits import Commits
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
@@ -41,7 +42,7 @@ def workspace(env: Env) -> Workspace:
 
 
 def commits_of(ws: Workspace) -> Commits[TableMetadata, CommitTable]:
-    return Commits(ws, Tables())
+    return Commits(ws, Tables(), Bases(ws, Tables()))
 
 
 def _new_column(metadata: TableMetadata, name: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class TableCommitsScenario:
 
     async def prepare(self, world: World, env: Env) -> None:
         ws = workspace(env)
-        tables = Relations(ws, commits_of(ws), Tables())
+        tables = Relations(ws, Tables(), Bases(ws, Tables()))
         key = RequestKey("first", "create", "0", durable=False)
         await create_namespace(ws, NAMESPACE, {}, key, Author())
         field = {"id": 1, "name": "a", "type": "long", "required": False}
@@ -90,7 +91,7 @@ class TableCommitsScenario:
                 body = await self._body(env, commits, label, place)
                 asked[label] = {"key": new_uuid7(env.clock, env.entropy), "answered": False, "body": body}
             await self._ask(env, commits, ws, label, asked[label])
-        await commits.settle()
+        await ws.afterwards.settle()
 
     async def _body(self, env: Env, commits: Commits[TableMetadata, CommitTable], label: str, place: int) -> dict[str, Any]:
         """In turn: a change that always applies, one that only the first of several can make, one that never applies.
@@ -105,7 +106,7 @@ class TableCommitsScenario:
             return {"requirements": [requirement], "updates": [update]}
         while True:
             try:
-                base = await commits.read_base(env.world.notes["uuid"])
+                base = await commits.bases.read(env.world.notes["uuid"])
             except RetryLater:
                 continue
             if base is not None:

@@ -3,8 +3,8 @@
 import pytest
 
 from arco.iceberg import changes, requests
-from arco.iceberg.changes import COMMIT_UPDATES_MAX
 from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.limits import COMMIT_UPDATES_MAX
 from fixtures.iceberg.ground import STORY, load
 
 REFUSED = load("refused_requests.json")

@@ -6,8 +6,8 @@ import pytest
 
 from arco.iceberg import requests, requirements, table, updates
 from arco.iceberg.changes import TableUpdate
-from arco.iceberg.history import SNAPSHOT_LEAD_MS_MAX
 from arco.kernel import errors
+from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX
 from fixtures.iceberg.ground import (
     CREATED_MS,
     FILE,

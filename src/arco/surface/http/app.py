@@ -9,7 +9,7 @@ from arco.kernel.ids import UlidSource
 from arco.kernel.limits import JSON_BODY_BYTES_MAX
 from arco.surface.http.exchange import Request, Response, decode_query, decode_segment, json_response
 from arco.surface.http.failures import envelope, failure, hidden
-from arco.surface.http.iceberg import IcebergRoutes
+from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.routes import Routes, route
 from arco.surface.http.server_state import ServerState
 
@@ -27,7 +27,7 @@ class App:
         self._ulids = ulids
         self._routes = Routes(
             [
-                *IcebergRoutes(state).routes(),
+                *iceberg_routes(state),
                 route("GET", "/health", self._health),
                 route("GET", "/ready", self._ready),
             ]

@@ -22,6 +22,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     request_id: str
+    principal: str = "anonymous"
 
     def json(self) -> JsonValue:
         return parse_strict(self.body)

@@ -17,6 +17,8 @@ _TYPES = {
     "key_reused": "CommitFailedException",
     "conflict": "CommitFailedException",
     "fenced": "CommitFailedException",
+    "invalid_metadata": "IllegalArgumentException",
+    "unprocessable": "UnprocessableEntityException",
     "access_denied": "ForbiddenException",
     "throttled": "SlowDownException",
     "unavailable": "ServiceUnavailableException",

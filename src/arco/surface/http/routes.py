@@ -15,18 +15,15 @@ Handler = Callable[[Request], Awaitable[Response]]
 @dataclass(frozen=True, slots=True)
 class Route:
     method: str
+    template: str
     pattern: tuple[str | None, ...]
     handler: Handler
-
-    @property
-    def template(self) -> str:
-        return "/" + "/".join("{}" if part is None else part for part in self.pattern)
 
 
 def route(method: str, template: str, handler: Handler) -> Route:
     """A route from a template such as /v1/{prefix}/namespaces."""
     parts = template.strip("/").split("/")
-    return Route(method, tuple(None if part.startswith("{") else part for part in parts), handler)
+    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler)
 
 
 class Routes:

@@ -1,36 +1,20 @@
-"""What a server keeps between requests: one open workspace per tenant and workspace that was asked for."""
+"""What a server keeps between requests: one catalog per tenant and workspace that was asked for."""
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from arco.catalog.commits import Commits
+from arco.catalog.catalog import Catalog
+from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.policy import LocationPolicy
-from arco.catalog.relations import Relations
-from arco.catalog.staging import Staging
-from arco.catalog.subject import Tables, Views
-from arco.catalog.workspace import Workspace
-from arco.iceberg.metadata import TableMetadata
-from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
-from arco.iceberg.view_metadata import ViewMetadata
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
+from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
 
 
-@dataclass(frozen=True, slots=True)
-class OpenWorkspace:
-    parts: Workspace
-    table_commits: Commits[TableMetadata, CommitTable]
-    tables: Relations[TableMetadata, CreateTable]
-    staging: Staging
-    view_commits: Commits[ViewMetadata, CommitView]
-    views: Relations[ViewMetadata, CreateView]
-    client_config: Mapping[str, str]
-
-
 class ServerState:
-    """The workspaces of one root."""
+    """The catalogs of one root."""
 
     def __init__(
         self,
@@ -40,39 +24,54 @@ class ServerState:
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
+        *,
+        take_turns: bool = False,
     ) -> None:
         self.store = store
+        self.client_config = client_config
         self._base_uri = base_uri
-        self._client_config = client_config
         self._policy = policy
         self._clock = clock
         self._entropy = entropy
-        self._open: dict[Scope, OpenWorkspace] = {}
+        self._take_turns = take_turns
+        self._checkpointers: list[Checkpointer] = []
+        self._open: dict[Scope, Catalog] = {}
+        self._appenders: dict[Scope, Appender] = {}
 
-    def workspace(self, scope: Scope) -> OpenWorkspace:
+    def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
         if found is None:
-            parts = Workspace.on(self.store, self._base_uri, scope, self._clock, self._entropy, self._policy)
-            tables, views = Tables(), Views()
-            table_commits, view_commits = (
-                Commits(parts, tables, self._policy.allows),
-                Commits(parts, views, self._policy.allows),
-            )
-            table_names = Relations(parts, table_commits, tables)
-            found = OpenWorkspace(
-                parts,
-                table_commits,
-                table_names,
-                Staging(parts, table_names, self._policy.allows),
-                view_commits,
-                Relations(parts, view_commits, views),
-                self._client_config,
-            )
+            found = self._opened(scope)
             self._open[scope] = found
         return found
 
+    def appender(self, scope: Scope) -> Appender:
+        """Where the events of a workspace go."""
+        if scope not in self._appenders:
+            self._appenders[scope] = Appender(self.store, scope, self._clock, self._entropy)
+        return self._appenders[scope]
+
+    def _opened(self, scope: Scope) -> Catalog:
+        catalog = Catalog.open(
+            self.store,
+            self._base_uri,
+            scope,
+            self._clock,
+            self._entropy,
+            self._policy,
+            take_turns=self._take_turns,
+        )
+        parts = catalog.parts
+        checkpointer = Checkpointer(parts.tier1, self._clock, self._entropy, asyncio.to_thread)
+        parts.committer.after_commit = checkpointer.wake
+        self._checkpointers.append(checkpointer)
+        return catalog
+
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
-        for workspace in self._open.values():
-            await workspace.table_commits.settle()
-            await workspace.view_commits.settle()
+        for appender in self._appenders.values():
+            await appender.close()
+        for checkpointer in self._checkpointers:
+            await checkpointer.stop()
+        for catalog in self._open.values():
+            await catalog.parts.afterwards.settle()

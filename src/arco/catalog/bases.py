@@ -1,0 +1,67 @@
+"""What a process remembers of its tables: the pointer as it was read or written, with the metadata it points to.
+
+Memory is only ever a guess. A load checks it with the store before it answers, a commit proves it by the condition of its
+swing, and a refusal is never made from it.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from arco.catalog.pointer import Pointer
+from arco.catalog.subject import Subject
+from arco.catalog.workspace import Workspace
+from arco.kernel.limits import POINTER_CACHE_TABLES_MAX
+from arco.storage.cas import Held
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class Base(Generic[M]):
+    """A pointer with its metadata. `receipts_exist` if this process knows that the receipts of its last swing do."""
+
+    pointer: Held[Pointer]
+    metadata: M
+    receipts_exist: bool = False
+
+    @property
+    def location(self) -> str:
+        return self.pointer.value.metadata_location
+
+
+class Bases(Generic[M]):
+    """The tables, or the views, of one workspace, as far as this process knows them."""
+
+    def __init__(self, workspace: Workspace, subject: Subject[M, Any, Any]) -> None:
+        self._ws = workspace
+        self._subject = subject
+        self._known: OrderedDict[str, Base[M]] = OrderedDict()
+
+    def known(self, uuid: str) -> Base[M] | None:
+        return self._known.get(uuid)
+
+    def remember(self, base: Base[M]) -> None:
+        uuid = base.pointer.value.table_uuid
+        known = self._known.get(uuid)
+        if known is None or known.pointer.generation <= base.pointer.generation:
+            self._known[uuid] = base
+            self._known.move_to_end(uuid)
+        if len(self._known) > POINTER_CACHE_TABLES_MAX:
+            self._known.popitem(last=False)
+
+    def forget(self, uuid: str) -> None:
+        self._known.pop(uuid, None)
+
+    async def read(self, uuid: str) -> Base[M] | None:
+        """The table as it is now, from the store."""
+        pointer = await self._ws.pointers.read(uuid)
+        if pointer is None:
+            return None
+        known = self._known.get(uuid)
+        if known is not None and known.pointer.version == pointer.version:
+            return known
+        location = pointer.value.metadata_location
+        base = Base(pointer, self._subject.decode(await self._ws.files.read(location), location))
+        self.remember(base)
+        return base

@@ -1,0 +1,112 @@
+"""Registering a table or view whose metadata file is there already, and letting one go again.
+
+Tier 1 decides: the name's entry says at which file its pointer starts, and whoever meets the name first puts the pointer
+there (`standing.py`). So a registration that dies half way leaves either nothing or a table, and no pointer without a name
+stands in the way of the next attempt. Registering over an existing table is a drop whose tombstone names its successor:
+whoever finishes that drop makes the successor visible in the same step.
+
+One identity has one name: a metadata file whose table is in the catalog already, under another name, is refused. Two names
+would be two histories of the same files.
+"""
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from arco.catalog.answers import Answer
+from arco.catalog.committer import Author
+from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.model import Entry, Levels, Start
+from arco.catalog.names import missing
+from arco.catalog.once import once
+from arco.catalog.operations import Create
+from arco.catalog.pointer import Tombstone
+from arco.catalog.relations import Relations
+from arco.catalog.workspace import Workspace
+from arco.iceberg.guardrails import Allowed, check_locations
+from arco.kernel.crash_points import reach
+from arco.kernel.errors import AlreadyExists, CorruptObject, InvalidInput, NotFound
+from arco.kernel.ids import clip
+from arco.storage.keys import prefix_of
+
+M = TypeVar("M")
+
+
+class Registering(Generic[M]):
+    """Registrations of tables, or of views, of one workspace."""
+
+    def __init__(self, workspace: Workspace, relations: Relations[M, Any], allowed: Allowed) -> None:
+        self._ws = workspace
+        self._relations = relations
+        self._subject = relations.subject
+        self._allowed = allowed
+
+    async def register(
+        self, levels: Levels, name: str, location: str, *, overwrite: bool, key: RequestKey, author: Author
+    ) -> tuple[M, str]:
+        """Give a metadata file a name. With `overwrite` it may take the name of another table, which is dropped."""
+
+        async def begin() -> Marker:
+            metadata = await self._read(location)
+            return self._relations.first_marker(key, self._subject.identity(metadata))
+
+        async def act(marker: Marker) -> Answer:
+            creation = await self._creation(levels, name, location, key, marker)
+            taken = self._ws.tier1.names.find(levels, name, self._subject.kind)
+            if taken is not None and overwrite:
+                await self._replace(taken, creation, key, marker, author)
+            else:
+                await self._ws.committer.submit(creation, since=marker.since, author=author)
+            reach("register.named")
+            await self._relations.stand(creation.entry.uuid)
+            return Answer(200, metadata_location=location)
+
+        return await self._relations.answered(await once(self._ws, key, begin, act))
+
+    async def _read(self, location: str) -> M:
+        """The metadata at a location, if a table may lie there."""
+        self._check_place(location, "metadata-location")
+        try:
+            metadata = self._subject.decode(await self._ws.files.read(location), location)
+        except NotFound:
+            raise InvalidInput(f"there is no metadata file {clip(location, 300)}", hint="check the location") from None
+        except CorruptObject as error:
+            raise InvalidInput(f"{clip(location, 300)} is not a metadata file: {error.message}") from error
+        place = self._subject.place(metadata)
+        self._check_place(place, "location")
+        check_locations(metadata, own_location=place, allowed=self._allowed)  # type: ignore[arg-type]
+        return metadata
+
+    def _check_place(self, location: str, what: str) -> None:
+        key = self._ws.locations.key(location)
+        placed = tuple(prefix_of(self._ws.scope, folder) for folder in ("data", "views"))
+        if (key is None or not key.startswith(placed)) and not self._allowed(location):
+            raise InvalidInput(f"{what} {clip(location, 300)} is not allowed", hint="see arco serve --allow-location")
+
+    async def _creation(self, levels: Levels, name: str, location: str, key: RequestKey, marker: Marker) -> Create:
+        """What tier 1 is asked for, as of now: an identity that is new, or that of a dropped table, revived."""
+        metadata = await self._read(location)
+        uuid, now_ms = self._subject.identity(metadata), self._ws.clock.now_ms()
+        names = (await self._ws.tier1.current()).names
+        dropped, holder = names.dropped.get(uuid), names.by_uuid(uuid)
+        binding = 1 + max((one.binding for one in (holder, dropped.entry if dropped else None) if one), default=0)
+        fresh = self._relations.new_entry(uuid, levels, name, self._subject.place(metadata), now_ms)
+        entry = msgspec.structs.replace(fresh, binding=binding, start=Start(location, binding))
+        if dropped is not None:
+            entry = msgspec.structs.replace(entry, asset_id=dropped.entry.asset_id)
+        revives = None if dropped is None else dropped.drop_id
+        return Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms, revives=revives)
+
+    async def _replace(self, taken: Entry, creation: Create, key: RequestKey, marker: Marker, author: Author) -> None:
+        """Drop what has the name and put the new table there, in one step of tier 1."""
+        holder = self._ws.tier1.names.by_uuid(creation.entry.uuid)
+        if holder is not None and holder.uuid != taken.uuid:
+            raise AlreadyExists(f"Table already exists with the same identity: {holder.full_name}")
+        heir = msgspec.structs.replace(
+            creation.entry, asset_id=taken.asset_id, governance=taken.governance, former_names=taken.former_names
+        )
+        successor = msgspec.structs.replace(creation, entry=heir)
+        tombstone = Tombstone(self._ws.ulids.next(), taken.binding, False, author.principal, key.hash, successor)
+        of_taken = msgspec.structs.replace(marker, table_uuid=taken.uuid, binding=taken.binding)
+        gone = missing(taken.namespace, taken.name, self._subject.kind)
+        await self._relations.bury(of_taken, tombstone, author, gone)

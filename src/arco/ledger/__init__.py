@@ -1,0 +1,1 @@
+"""The ledger: append-only events in immutable segments."""

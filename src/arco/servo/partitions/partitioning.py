@@ -1,0 +1,203 @@
+"""How an asset is partitioned: its axes, in order, and how sets of its partitions are written down.
+
+A document names values, never ordinals: `[{"date": ["2025-01-01", "2025-02-01"], "region": [["de", "fr"]]}]`, a list of boxes,
+time as a half-open range of first moments, lists by their values. So a document stays right when a list of values grows.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import groupby
+from typing import Any, Self
+
+from arco.kernel.canonical_json import canonical_bytes
+from arco.kernel.errors import CorruptObject, InvalidInput
+from arco.kernel.ids import clip
+from arco.kernel.limits import PARTITION_DIMENSIONS_MAX
+from arco.kernel.partition_key import PartitionKey, Scalar
+from arco.servo.partitions.axes import Axis, ListAxis, TimeAxis
+from arco.servo.partitions.sets import PartitionSet
+
+Document = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """The dimensions of an asset. None: the asset is one whole."""
+
+    axes: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [axis.name for axis in self.axes]
+        if len(set(names)) != len(names):
+            raise InvalidInput(f"two dimensions have one name: {', '.join(names)}")
+        if len(names) > PARTITION_DIMENSIONS_MAX:
+            raise InvalidInput(f"{len(names)} dimensions", hint=f"at most {PARTITION_DIMENSIONS_MAX}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes)
+
+    def with_values(self, known: Mapping[str, Sequence[Scalar]]) -> Self:
+        """The same with what is known of its dynamic dimensions."""
+        filled = tuple(
+            ListAxis(axis.name, tuple(known.get(axis.name, ())), dynamic=True)
+            if isinstance(axis, ListAxis) and axis.dynamic
+            else axis
+            for axis in self.axes
+        )
+        return type(self)(filled)
+
+    def everything(self, now_ms: int) -> PartitionSet:
+        """All partitions there are at a time."""
+        return PartitionSet.box([axis.bounds(now_ms) for axis in self.axes])
+
+    def key(self, ordinals: Sequence[int]) -> PartitionKey:
+        return PartitionKey({axis.name: axis.value(one) for axis, one in zip(self.axes, ordinals, strict=True)})
+
+    def point(self, key: PartitionKey) -> PartitionSet:
+        values = dict(key)
+        if set(values) != set(self.names):
+            raise InvalidInput(f"partition {key} does not name {', '.join(self.names) or 'no dimension'}")
+        return PartitionSet.point([axis.ordinal(values[axis.name]) for axis in self.axes])
+
+    def describe(self) -> list[dict[str, object]]:
+        return [axis.describe() for axis in self.axes]
+
+    # Selections, as people write them: {"date": "2025-01-01..2025-01-31", "region": "de,fr"}
+
+    def select(self, wanted: Mapping[str, str], now_ms: int) -> PartitionSet:
+        """The partitions that a command line asks for; a dimension that is not named is taken whole."""
+        unknown = sorted(set(wanted) - set(self.names))
+        if unknown:
+            raise InvalidInput(f"no dimension {clip(unknown[0])!r}", hint=f"it has {', '.join(self.names) or 'none'}")
+        result = self.everything(now_ms)
+        for place, axis in enumerate(self.axes):
+            if axis.name in wanted:
+                ranges = [_span(axis, part.strip(), now_ms) for part in wanted[axis.name].split(",") if part.strip()]
+                boxes = [
+                    [span if at == place else other.bounds(now_ms) for at, other in enumerate(self.axes)] for span in ranges
+                ]
+                result &= PartitionSet.of(len(self.axes), boxes)
+        return result
+
+    # Documents
+
+    def document(self, partitions: PartitionSet) -> Document:
+        """A set as values, in one canonical way."""
+        return [
+            {axis.name: _values(axis, *bounds) for axis, bounds in zip(self.axes, box, strict=True)}
+            for box in partitions.boxes()
+        ]
+
+    def canonical(self, partitions: PartitionSet) -> str:
+        """The text that task ids are made of."""
+        return canonical_bytes(self.document(partitions)).decode()  # type: ignore[arg-type]
+
+    def read(self, document: Document) -> PartitionSet:
+        """A set from its document. Values of a list that are no longer there are left out."""
+        result = PartitionSet.nothing(len(self.axes))
+        for box in document:
+            if set(box) != set(self.names):
+                continue  # written when the asset was partitioned otherwise: it says nothing about today's partitions
+            spans = [_spans(axis, box[axis.name]) for axis in self.axes]
+            for bounds in product(spans):
+                result |= PartitionSet.box(bounds)
+        return result
+
+    def text(self, partitions: PartitionSet, limit: int = 3) -> str:
+        """For people: `date 2025-01-01 to 2025-01-31 (31 partitions)`."""
+        if not self.axes:
+            return "all of it" if partitions else "nothing"
+        shown = [
+            " ".join(_said(axis, *bounds) for axis, bounds in zip(self.axes, box, strict=True))
+            for box in partitions.boxes()
+        ]
+        more = "" if len(shown) <= limit else f" and {len(shown) - limit} more ranges"
+        count = partitions.count()
+        return f"{'; '.join(shown[:limit])}{more} ({count} partition{'s' if count != 1 else ''})" if shown else "nothing"
+
+
+UNPARTITIONED = Partitioning()
+
+
+def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
+    first, dots, last = text.partition("..")
+    low, high = axis.bounds(now_ms)
+    begin = axis.ordinal(axis.parse(first)) if first else low
+    if not dots:
+        return begin, begin + 1
+    end = axis.ordinal(axis.parse(last)) + 1 if last else high
+    if end <= begin:
+        raise InvalidInput(f"{axis.name}={clip(text)} ends before it begins")
+    return begin, end
+
+
+def _values(axis: Axis, first: int, end: int) -> list[Any]:
+    if isinstance(axis, TimeAxis):
+        return [_iso(axis.value(first)), _iso(axis.value(end))]
+    return [[_plain(axis.value(one)) for one in range(first, end)]]
+
+
+def _spans(axis: Axis, stored: Any) -> list[tuple[int, int]]:
+    try:
+        if isinstance(axis, TimeAxis):
+            first, end = (axis.ordinal(axis.parse(one)) for one in stored)
+            return [(first, end)]
+        known = [one for one in stored[0] if _is_known(axis, one)]
+        return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
+    except (TypeError, ValueError, IndexError) as error:
+        raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}") from error
+
+
+def _is_known(axis: Axis, stored: Any) -> bool:
+    try:
+        axis.ordinal(_scalar(stored))
+    except InvalidInput:
+        return False
+    return True
+
+
+def _runs(ordinals: Iterable[int]) -> list[tuple[int, int]]:
+    runs = []
+    for _, group in groupby(enumerate(ordinals), lambda pair: pair[1] - pair[0]):
+        members = [one for _, one in group]
+        runs.append((members[0], members[-1] + 1))
+    return runs
+
+
+def product(spans: Sequence[Sequence[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
+    """Every combination of one span an axis."""
+    boxes: list[list[tuple[int, int]]] = [[]]
+    for one in spans:
+        boxes = [[*box, span] for box in boxes for span in one]
+    return boxes
+
+
+def _iso(value: Scalar) -> str:
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def _plain(value: Scalar) -> Any:
+    """A value of a list as JSON; dates carry a tag, or they would come back as text."""
+    if isinstance(value, datetime):
+        return {"t": value.isoformat()}
+    return {"d": value.isoformat()} if isinstance(value, date) else value
+
+
+def _scalar(stored: Any) -> Scalar:
+    match stored:
+        case {"d": str(text)}:
+            return date.fromisoformat(text)
+        case {"t": str(text)}:
+            return datetime.fromisoformat(text)
+        case None | bool() | int() | str():
+            return stored
+        case _:
+            raise ValueError(stored)
+
+
+def _said(axis: Axis, first: int, end: int) -> str:
+    last = _iso(axis.value(end - 1))
+    begin = _iso(axis.value(first))
+    return f"{axis.name} {begin}" if end - first == 1 else f"{axis.name} {begin} to {last}"

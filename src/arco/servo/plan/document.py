@@ -1,0 +1,88 @@
+"""A plan as it is stored: what will run, in which order, on what, and why. Immutable, and equal byte for byte when made again.
+
+`spec` is everything that decides what happens, and the fingerprint is of it alone. Who asked and when stands beside it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from arco.kernel.fingerprint import fingerprint
+
+PLAN_FORMAT = 1
+
+
+class PlannedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task reads. `snapshot_id` is fixed now, or by the tasks of this plan that make it (`made_by`)."""
+
+    parameter: str
+    kind: str
+    asset: str | None
+    partitions: list[dict[str, Any]]
+    snapshot_id: int | None = None
+    made_by: tuple[str, ...] = ()
+    versions: list[dict[str, Any]] = []
+    files: tuple[str, ...] = ()
+
+
+class Because(msgspec.Struct, frozen=True, kw_only=True):
+    """Why some partitions of a task are made."""
+
+    reason: str
+    detail: str
+    partitions: list[dict[str, Any]]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task will probably be, from its last materializations; zero when nothing is known."""
+
+    partitions: int
+    rows: int = 0
+    bytes: int = 0
+
+
+class PlannedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One asset and one set of its partitions."""
+
+    id: str
+    asset: str
+    partitions: list[dict[str, Any]]
+    partition_count: int
+    stage: int
+    priority: int
+    depends_on: tuple[str, ...]
+    inputs: tuple[PlannedInput, ...]
+    because: tuple[Because, ...]
+    estimate: Estimate
+
+
+class PlanSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that decides what happens."""
+
+    format: int
+    deployment: str
+    code_version: str
+    snapshot: str
+    mode: str
+    selection: tuple[str, ...]
+    partitions: dict[str, str]
+    tasks: tuple[PlannedTask, ...]
+
+    def fingerprint(self) -> str:
+        return f"plan_{fingerprint('plan', msgspec.json.encode(self, order='deterministic'))}"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    fingerprint: str
+    spec: PlanSpec
+
+    @classmethod
+    def of(cls, spec: PlanSpec) -> "Plan":
+        return cls(fingerprint=spec.fingerprint(), spec=spec)
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self, order="deterministic")
+
+
+def decode_plan(data: bytes) -> Plan:
+    return msgspec.json.decode(data, type=Plan)

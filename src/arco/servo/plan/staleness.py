@@ -1,0 +1,181 @@
+"""Why a partition has to be made again: a pure function of recorded facts, never of timestamps alone.
+
+For every partition the first of these that holds is its reason:
+
+  never         it was never published
+  code          it was published by other code, or with other parameters
+  input         a partition it reads has another version now, is gone, or is new
+  upstream      a partition it reads is going to be made in this very plan
+  quarantined   its last output was held back
+  deadline      it was published longer ago than the asset may be stale
+  forced        somebody asked for it
+
+The answer is made of ranges: one reason for a year of days costs as much as one for a day.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arco.kernel.asset_key import AssetKey
+from arco.servo.partitions.mappings import Ends
+from arco.servo.partitions.partitioning import Partitioning
+from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.facts import AssetFacts, Materialization, PlanningSnapshot
+from arco.servo.plan.graph import Graph
+from arco.servo.plan.versions import Versions
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
+
+
+class Reason(StrEnum):
+    NEVER = "never"
+    CODE = "code"
+    INPUT = "input"
+    UPSTREAM = "upstream"
+    QUARANTINED = "quarantined"
+    DEADLINE = "deadline"
+    FORCED = "forced"
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Some partitions and why. `detail` is the fact that differs, for people."""
+
+    partitions: PartitionSet
+    reason: Reason
+    detail: str
+
+
+class World:
+    """Definitions and facts together: what there is, what version everything has."""
+
+    def __init__(self, graph: Graph, snapshot: PlanningSnapshot) -> None:
+        self.graph = graph
+        self.snapshot = snapshot
+        self._partitioning = {
+            key: asset.partitions.with_values(snapshot.of(key).dynamic) for key, asset in graph.assets.items()
+        }
+        self._versions: dict[AssetKey, Versions] = {}
+
+    def partitioning(self, key: AssetKey) -> Partitioning:
+        return self._partitioning[key]
+
+    def everything(self, key: AssetKey) -> PartitionSet:
+        return self._partitioning[key].everything(self.snapshot.at_ms)
+
+    def versions(self, key: AssetKey) -> Versions:
+        """What every partition of an asset is now."""
+        if key not in self._versions:
+            self._versions[key] = self._read_versions(key)
+        return self._versions[key]
+
+    def _read_versions(self, key: AssetKey) -> Versions:
+        facts, partitioning = self.snapshot.of(key), self.partitioning(key)
+        axes = len(partitioning.axes)
+        if self.graph.assets[key].is_source:
+            if facts.table is None:
+                return Versions(axes)
+            if facts.table.versions is not None:
+                return Versions.read(partitioning, facts.table.versions)
+            return Versions(axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
+        return Versions.of(axes, ((partitioning.read(one.partitions), one.id) for one in facts.materializations))
+
+    def present(self, key: AssetKey) -> PartitionSet:
+        """What can be read of an asset now."""
+        return self.versions(key).covered()
+
+    def ends(self, one: InputDefinition, reader: AssetKey) -> Ends:
+        upstream = one.asset
+        assert upstream is not None  # noqa: S101 - only asked for inputs that are assets
+        return Ends(
+            self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
+        )
+
+    def current(self, key: AssetKey) -> Iterator[tuple[Materialization, PartitionSet]]:
+        """Every materialization with what it still stands for."""
+        by_id = {one.id: one for one in self.snapshot.of(key).materializations}
+        for partitions, version in self.versions(key).pieces:
+            yield by_id[version], partitions
+
+
+def stale(
+    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet], *, force: bool
+) -> list[Stale]:
+    """What of `wanted` has to be made, each partition once, with the first reason that holds."""
+    found: list[Stale] = []
+    left = wanted
+    for one in _candidates(world, key, wanted, planned, force=force):
+        part = one.partitions & left
+        if part:
+            found.append(Stale(part, one.reason, one.detail))
+            left -= part
+    return found
+
+
+def _candidates(
+    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet], *, force: bool
+) -> Iterator[Stale]:
+    asset, facts = world.graph.assets[key], world.snapshot.of(key)
+    current = list(world.current(key))
+    yield Stale(wanted - world.present(key), Reason.NEVER, "never published")
+    for one, partitions in current:
+        yield from _other_code(asset, one, partitions)
+    for one, partitions in current:
+        yield from _other_inputs(world, asset, facts, one, partitions)
+    for given, upstream in world.graph.inputs(key):
+        made = planned.get(upstream.key)
+        if made:
+            touched = given.mapping.touched(made, world.ends(given, key))
+            yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")
+    held = world.partitioning(key).read(facts.quarantined)
+    yield Stale(held, Reason.QUARANTINED, "the last output was held back")
+    if asset.fresh_within_s is not None:
+        for one, partitions in current:
+            age_s = (world.snapshot.at_ms - one.published_ms) // 1000
+            if age_s > asset.fresh_within_s:
+                yield Stale(partitions, Reason.DEADLINE, f"published {age_s} s ago, fresh within {asset.fresh_within_s} s")
+    if force:
+        yield Stale(wanted, Reason.FORCED, "asked for")
+
+
+def _other_code(asset: AssetDefinition, one: Materialization, partitions: PartitionSet) -> Iterator[Stale]:
+    if one.code != asset.fingerprint:
+        yield Stale(partitions, Reason.CODE, f"published by code {one.code[:12]}, now {asset.fingerprint[:12]}")
+
+
+def _other_inputs(
+    world: World, asset: AssetDefinition, facts: AssetFacts, one: Materialization, partitions: PartitionSet
+) -> Iterator[Stale]:
+    for given in asset.inputs:
+        recorded = one.inputs.get(given.parameter)
+        if given.kind is InputKind.FILES:
+            now = facts.files.get(given.parameter)
+            before = recorded[0]["version"] if recorded else None
+            if now is not None and now.fingerprint != before:
+                yield Stale(partitions, Reason.INPUT, f"the files of {given.parameter} are others now")
+            continue
+        upstream = given.asset
+        if upstream is None:
+            continue
+        if recorded is None:
+            yield Stale(partitions, Reason.INPUT, f"{given.parameter} was not read before")
+            continue
+        differing = _differing(world, given, upstream, asset.key, recorded, partitions)
+        if differing:
+            touched = given.mapping.touched(differing, world.ends(given, asset.key)) & partitions
+            said = world.partitioning(upstream).text(differing)
+            yield Stale(touched, Reason.INPUT, f"{upstream} changed: {said}")
+
+
+def _differing(
+    world: World,
+    given: InputDefinition,
+    upstream: AssetKey,
+    reader: AssetKey,
+    recorded: list[dict[str, object]],
+    partitions: PartitionSet,
+) -> PartitionSet:
+    """The upstream partitions that these downstream ones read and that are not what they were."""
+    needed = given.mapping.needed(partitions, world.ends(given, reader))
+    before = Versions.read(world.partitioning(upstream), recorded).within(needed)
+    return before.differing(world.versions(upstream).within(needed))

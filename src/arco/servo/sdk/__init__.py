@@ -1,0 +1,1 @@
+"""What a project is written with: assets, checks, partitions, inputs. Importing it starts nothing."""

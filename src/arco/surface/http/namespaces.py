@@ -1,0 +1,73 @@
+"""Namespaces: list, create, load, drop, properties."""
+
+from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
+from arco.iceberg import requests
+from arco.kernel.errors import Unprocessable
+from arco.surface.http.exchange import Request, Response, json_response, no_content
+from arco.surface.http.resource import (
+    NAMESPACE,
+    PREFIX,
+    SEPARATOR,
+    Resource,
+    author_of,
+    decode_levels,
+    levels_of,
+    page_of,
+)
+from arco.surface.http.routes import Route, route
+
+
+class Namespaces(Resource):
+    def routes(self) -> list[Route]:
+        return [
+            route("GET", f"{PREFIX}/namespaces", self.list),
+            route("POST", f"{PREFIX}/namespaces", self.create),
+            route("GET", NAMESPACE, self.load),
+            route("HEAD", NAMESPACE, self.exists),
+            route("DELETE", NAMESPACE, self.drop),
+            route("POST", f"{NAMESPACE}/properties", self.update),
+        ]
+
+    async def list(self, request: Request) -> Response:
+        parent = request.one("parent")
+        levels = decode_levels(parent) if parent else ()
+        names = (await self.catalog(request).parts.tier1.current()).names
+        page, token = page_of(names.children(levels), request, SEPARATOR.join)
+        return json_response({"namespaces": page} | token)
+
+    async def create(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_create_namespace(body)
+        key = self.key(request, "createNamespace", body)
+        await create_namespace(self.catalog(request).parts, wanted.namespace, wanted.properties, key, author_of(request))
+        return json_response({"namespace": wanted.namespace, "properties": wanted.properties})
+
+    async def load(self, request: Request) -> Response:
+        levels = levels_of(request)
+        namespace = (await self.catalog(request).parts.tier1.current()).names.namespace(levels)
+        return json_response({"namespace": levels, "properties": namespace.properties})
+
+    async def exists(self, request: Request) -> Response:
+        await self.load(request)
+        return no_content()
+
+    async def drop(self, request: Request) -> Response:
+        key = self.key(request, "dropNamespace", None)
+        await drop_namespace(self.catalog(request).parts, levels_of(request), key, author_of(request))
+        return no_content()
+
+    async def update(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_update_namespace_properties(body)
+        if wanted.keys_in_both:
+            raise Unprocessable(f"properties both set and removed: {', '.join(wanted.keys_in_both)}")
+        key = self.key(request, "updateNamespaceProperties", body)
+        changes = await change_namespace(
+            self.catalog(request).parts,
+            levels_of(request),
+            tuple(wanted.removals),
+            wanted.updates,
+            key,
+            author_of(request),
+        )
+        return json_response(changes)

@@ -1,0 +1,64 @@
+"""What tables and views have in common: listing, existence, dropping, renaming."""
+
+from typing import Any, ClassVar
+
+from arco.catalog.model import Kind
+from arco.catalog.relations import Relations
+from arco.iceberg import requests
+from arco.surface.http.exchange import Request, Response, json_response, no_content
+from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, levels_of, page_of
+from arco.surface.http.routes import Route, route
+
+
+class RelationResource(Resource):
+    """The routes of one kind. What differs is in `tables.py` and `views.py`."""
+
+    kind: ClassVar[Kind]
+
+    @property
+    def one(self) -> str:
+        """The path of one table or view."""
+        return f"{NAMESPACE}/{self.kind}s/{{{self.kind}}}"
+
+    def routes(self) -> list[Route]:
+        return [
+            route("GET", f"{NAMESPACE}/{self.kind}s", self.list),
+            route("HEAD", self.one, self.exists),
+            route("DELETE", self.one, self.drop),
+            route("POST", f"{PREFIX}/{self.kind}s/rename", self.rename),
+        ]
+
+    def relations(self, request: Request) -> Relations[Any, Any]:
+        catalog = self.catalog(request)
+        return catalog.tables if self.kind is Kind.TABLE else catalog.views
+
+    def operation(self, verb: str) -> str:
+        return f"{verb}{self.kind.capitalize()}"
+
+    async def list(self, request: Request) -> Response:
+        levels = levels_of(request)
+        names = (await self.catalog(request).parts.tier1.current()).names
+        members = [entry.name for entry in names.members(levels, self.kind)]
+        page, token = page_of(members, request, lambda name: name)
+        return json_response({"identifiers": [{"namespace": levels, "name": name} for name in page]} | token)
+
+    async def exists(self, request: Request) -> Response:
+        await self.relations(request).load(levels_of(request), request.segments[2])
+        return no_content()
+
+    async def drop(self, request: Request) -> Response:
+        purge = flag_of(request, "purgeRequested")
+        key = self.key(request, self.operation("drop"), {"purge": purge})
+        await self.relations(request).drop(
+            levels_of(request), request.segments[2], purge=purge, key=key, author=author_of(request)
+        )
+        return no_content()
+
+    async def rename(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_rename(body)
+        key = self.key(request, self.operation("rename"), body)
+        source = (wanted.source.namespace, wanted.source.name)
+        destination = (wanted.destination.namespace, wanted.destination.name)
+        await self.relations(request).rename(source, destination, key, author_of(request))
+        return no_content()

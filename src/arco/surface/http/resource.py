@@ -1,0 +1,100 @@
+"""What every resource of the Iceberg catalog needs: its workspace, the request's key, names from paths, pages, tags."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.committer import Author
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.model import Levels
+from arco.catalog.pointer import Source
+from arco.iceberg import requests
+from arco.iceberg.responses import Snapshots
+from arco.kernel.canonical_json import JsonValue
+from arco.kernel.errors import InvalidInput
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.limits import LIST_PAGE_KEYS_MAX
+from arco.kernel.scope import Scope
+from arco.surface.http.exchange import Request
+from arco.surface.http.server_state import ServerState
+
+SEPARATOR = "\x1f"
+PREFIX = "/iceberg/v1/{prefix}"
+NAMESPACE = f"{PREFIX}/namespaces/{{namespace}}"
+
+T = TypeVar("T")
+
+
+class Resource:
+    """Handlers: decode, call the catalog, encode."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+
+    def scope(self, request: Request) -> Scope:
+        return Scope.parse_prefix(request.segments[0])
+
+    def catalog(self, request: Request) -> Catalog:
+        return self._state.catalog(self.scope(request))
+
+    def key(self, request: Request, operation: str, body: JsonValue) -> RequestKey:
+        """The request's idempotency key, bound to what is asked."""
+        given = request.headers.get("idempotency-key")
+        return self.catalog(request).parts.markers.request_key(given, operation, request.hash(body))
+
+
+def levels_of(request: Request) -> Levels:
+    """The namespace of a path."""
+    return decode_levels(request.segments[1])
+
+
+def decode_levels(text: str) -> Levels:
+    """The levels of a namespace in a path or query."""
+    levels = tuple(text.split(SEPARATOR))
+    requests.check_namespace(levels)
+    return levels
+
+
+def snapshots_of(request: Request) -> Snapshots:
+    text = request.one("snapshots") or "all"
+    try:
+        return Snapshots(text)
+    except ValueError:
+        raise InvalidInput(f"snapshots={text!r} is not known", hint="all or refs") from None
+
+
+def flag_of(request: Request, name: str) -> bool:
+    text = (request.one(name) or "false").lower()
+    if text not in {"true", "false"}:
+        raise InvalidInput(f"{name} is neither true nor false")
+    return text == "true"
+
+
+def etag_of(location: str, mode: Snapshots = Snapshots.ALL) -> str:
+    return f'"{fingerprint("etag", mode, location)[:32]}"'
+
+
+def author_of(request: Request) -> Author:
+    return Author(request.principal, request.headers.get("x-client-version"))
+
+
+def source_of(request: Request) -> Source:
+    return Source(principal=request.principal, client=request.headers.get("x-client-version"))
+
+
+def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:
+    """One page of a sorted listing, and the token of the next. Without pageToken and pageSize the whole list."""
+    token, size = request.one("pageToken"), request.one("pageSize")
+    if token is None and size is None:
+        return list(items), {}
+    try:
+        limit = int(size) if size else LIST_PAGE_KEYS_MAX
+        after = bytes.fromhex(token or "").decode()
+    except ValueError:
+        raise InvalidInput("pageToken or pageSize is not one of ours", hint="pass the token as it was given") from None
+    if not 1 <= limit <= LIST_PAGE_KEYS_MAX:
+        raise InvalidInput(f"pageSize is {limit}", hint=f"1 to {LIST_PAGE_KEYS_MAX}")
+    rest = [item for item in items if not after or name_of(item) > after]
+    if len(rest) <= limit:
+        return rest, {"next-page-token": None}
+    return rest[:limit], {"next-page-token": name_of(rest[limit - 1]).encode().hex()}

@@ -1,0 +1,59 @@
+"""Views: create, load, replace, register."""
+
+from arco.catalog.model import Kind
+from arco.iceberg import requests, responses
+from arco.iceberg.view_metadata import ViewMetadata
+from arco.surface.http.exchange import Request, Response, json_response
+from arco.surface.http.relations import RelationResource
+from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, source_of
+from arco.surface.http.routes import Route, route
+
+
+class Views(RelationResource):
+    kind = Kind.VIEW
+
+    def routes(self) -> list[Route]:
+        return [
+            *super().routes(),
+            route("POST", f"{NAMESPACE}/views", self.create),
+            route("GET", self.one, self.load),
+            route("POST", self.one, self.replace),
+            route("POST", f"{NAMESPACE}/register-view", self.register),
+        ]
+
+    async def create(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_create_view(body)
+        key = self.key(request, "createView", body)
+        created = await self.catalog(request).views.create(levels_of(request), wanted, key, source_of(request))
+        return self._loaded(*created)
+
+    async def load(self, request: Request) -> Response:
+        _, base = await self.catalog(request).views.load(levels_of(request), request.segments[2])
+        return self._loaded(base.metadata, base.location)
+
+    async def replace(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_commit_view(body)
+        key = self.key(request, "replaceView", body)
+        commits = self.catalog(request).view_commits
+        done = await commits.commit(levels_of(request), request.segments[2], wanted, key, source_of(request))
+        return self._loaded(done.metadata, done.location)
+
+    async def register(self, request: Request) -> Response:
+        body = request.json()
+        wanted = requests.parse_register_view(body)
+        key = self.key(request, "registerView", body)
+        registered = await self.catalog(request).registering_views.register(
+            levels_of(request),
+            wanted.name,
+            wanted.metadata_location,
+            overwrite=False,
+            key=key,
+            author=author_of(request),
+        )
+        return self._loaded(*registered)
+
+    def _loaded(self, metadata: ViewMetadata, location: str) -> Response:
+        result = responses.load_view(metadata, metadata_location=location, config=self._state.client_config)
+        return json_response(result, headers={"ETag": etag_of(location)})

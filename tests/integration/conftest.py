@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from .arco_server import arco_server
+from .duckdb_session import Duck, duckdb_session
 from .spark_session import Spark, spark_session
 
 _numbers = itertools.count(1)
@@ -39,3 +40,16 @@ def db(spark: Spark) -> str:
     name = f"arco.db{next(_numbers)}"
     spark(f"CREATE NAMESPACE {name}")
     return name
+
+
+@pytest.fixture(scope="session")
+def duckdb_extensions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("duckdb")
+
+
+@pytest.fixture
+def duck(duckdb_extensions: Path, shared_address: str) -> Iterator[Duck]:
+    """DuckDB with the shared server as catalog `arco`."""
+    with duckdb_session(duckdb_extensions) as found:
+        found.attach("arco", shared_address)
+        yield found

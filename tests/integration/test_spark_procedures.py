@@ -104,3 +104,12 @@ def test_statistics_become_part_of_the_table(spark: Spark, t: str) -> None:
     spark(f"CALL arco.system.expire_snapshots(table => '{t}', older_than => TIMESTAMP '2100-01-01 00:00:00')")
     assert snapshots(spark, t) == [at]
     assert local(statistics).exists()
+
+
+def test_a_table_is_registered_from_its_metadata(spark: Spark, t: str) -> None:
+    (file,) = spark(f"SELECT file FROM arco.{t}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1")[0]
+    namespace = t.partition(".")[0]
+    spark(f"DROP TABLE arco.{t}")
+    spark(f"CALL arco.system.register_table('{namespace}.again', '{file}')")
+    spark(f"INSERT INTO arco.{namespace}.again VALUES (4, 'y')")
+    assert ids(spark, f"{namespace}.again") == [0, 1, 2, 3, 4]

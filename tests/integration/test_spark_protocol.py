@@ -3,6 +3,7 @@
 Requests go through a proxy that keeps a record and can spoil answers.
 """
 
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -112,6 +113,33 @@ def test_without_the_cache_spark_sees_what_others_wrote(spark: Spark, t: str, el
     # Spark keeps tables for 30 seconds unless told; REFRESH TABLE is the other way out.
     spark(f"REFRESH TABLE {cached}")
     assert spark.column(f"SELECT id FROM {cached}") == [1, 2]
+
+
+# Reports
+
+
+def test_reports_of_scans_and_commits_are_taken(spark: Spark, proxy: FaultProxy, t: str) -> None:
+    proxy.answers.clear()
+    spark(f"INSERT INTO {t} VALUES (2)")
+    spark(f"SELECT * FROM {t}")
+    assert reports(proxy, t, at_least=2) == {204}
+
+
+def test_a_report_comes_before_its_table_exists(spark: Spark, proxy: FaultProxy, t: str) -> None:
+    made = f"{t.rpartition('.')[0]}.made"
+    proxy.answers.clear()
+    spark(f"CREATE TABLE {made} USING iceberg AS SELECT 1 AS a")
+    assert reports(proxy, made, at_least=1) == {204}
+
+
+def reports(proxy: FaultProxy, t: str, at_least: int) -> set[int]:
+    """What reports about a table were answered. Spark sends them when it finds the time."""
+    path = f"/{identifier(t)[1]}/metrics"
+    while (
+        len(found := [status for method, where, status in asked(proxy, t) if (method, where) == ("POST", path)]) < at_least
+    ):
+        time.sleep(0.05)
+    return set(found)
 
 
 # Lost and refused commits

@@ -20,7 +20,7 @@ need_maven() {
 
 # fetch GROUP:NAME:VERSION: downloaded beside its final place and renamed, so that half a jar never looks like one.
 fetch() {
-    local name version file staging
+    local name version file staging said
     name=$(cut -d: -f2 <<<"$1") version=$(cut -d: -f3 <<<"$1")
     file=$name-$version.jar
     [ -f ".tools/jars/$file" ] && return
@@ -28,8 +28,9 @@ fetch() {
     mkdir -p .tools/jars
     staging=$(mktemp -d .tools/jars/.fetching.XXXXXX)
     say "fetching $file"
-    mvn -q -B -Dstyle.color=never dependency:copy -Dartifact="$1" -DoutputDirectory="$staging" || {
+    said=$(mvn -q -B dependency:copy -Dartifact="$1" -DoutputDirectory="$staging" 2>&1) || {
         rm -rf "$staging"
+        echo "$said" >&2
         say "$1 could not be fetched from Maven's repository; is there a network?"
         exit 1
     }

@@ -10,7 +10,15 @@ from .arco_server import arco_server
 from .duckdb_session import Duck, duckdb_session
 from .spark_session import Spark, spark_session
 
+# Spark starts in ten seconds on an idle machine, and in many times that on a busy one.
+SPARK_TIMEOUT_S = 900
 _numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

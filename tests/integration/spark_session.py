@@ -15,21 +15,22 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RUNTIME = "iceberg-spark-runtime-4.1_2.13-1.12.0.jar"
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
-def runtime_jar() -> Path:
-    """Iceberg's runtime for Spark; fetched once."""
-    subprocess.run([str(REPOSITORY / "tools" / "jars.sh")], check=True)
-    return REPOSITORY / ".tools" / "jars" / RUNTIME
+def jars(*artifacts: str) -> str:
+    """Jars by their Maven names, as Spark takes them; each is fetched once."""
+    subprocess.run([str(REPOSITORY / "tools" / "jars.sh"), *artifacts], check=True)
+    names = ("-".join(artifact.split(":")[1:]) for artifact in artifacts)
+    return ",".join(str(REPOSITORY / ".tools" / "jars" / f"{name}.jar") for name in names)
 
 
 @contextmanager
-def spark_session(work: Path) -> Iterator[SparkSession]:
+def spark_session(work: Path, *more_artifacts: str) -> Iterator[SparkSession]:
     # Spark binds the outer address unless told, and its workers take any python3 of the path.
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     settings = {
-        "spark.jars": str(runtime_jar()),
+        "spark.jars": jars(RUNTIME, *more_artifacts),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

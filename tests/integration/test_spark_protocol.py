@@ -189,6 +189,13 @@ def test_a_delete_that_meets_an_append_keeps_the_new_rows(
     assert spark.column(f"SELECT id FROM {t}") == [2]
 
 
+def test_a_merge_that_meets_an_append_is_refused(spark: Spark, proxy: FaultProxy, t: str, elsewhere: RestCatalog) -> None:
+    between(proxy, t, lambda: elsewhere.load_table(identifier(t)).append(pa.table({"id": [2]})))
+    with pytest.raises(Exception, match="Found conflicting files"):
+        spark(f"MERGE INTO {t} USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 100")
+    assert spark.column(f"SELECT id FROM {t}") == [1, 2]
+
+
 def test_a_replace_does_not_see_an_append_that_it_overtakes(
     spark: Spark, proxy: FaultProxy, t: str, elsewhere: RestCatalog
 ) -> None:

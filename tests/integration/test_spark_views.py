@@ -35,6 +35,7 @@ def test_a_view_is_replaced_and_altered(spark: Spark, base: str) -> None:
 
 def test_views_are_listed_apart_from_tables_and_renamed(spark: Spark, base: str) -> None:
     spark(f"CREATE VIEW {base}.v AS SELECT id FROM {base}.base")
+    # With tables the new name has no catalog in it, with views it must: that is Spark's way.
     spark(f"ALTER VIEW {base}.v RENAME TO {base}.w")
     assert [row[1] for row in spark(f"SHOW VIEWS IN {base}")] == ["w"]
     assert [row[1] for row in spark(f"SHOW TABLES IN {base}")] == ["base"]

@@ -133,3 +133,8 @@ SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
 
 # Tasks of one plan: a request that expands to more is almost always a mistake.
 PLAN_TASKS_MAX = 100_000
+
+# Checks: a name goes into every event and quarantined row, listed values into every deployment, examples into every result.
+CHECK_NAME_CHARS_MAX = 200
+CHECK_VALUES_MAX = 10_000
+CHECK_SAMPLE_ROWS_MAX = 20

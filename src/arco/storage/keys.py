@@ -276,6 +276,12 @@ class DeploymentKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class DeploymentHeadKey(Key):
+    template: ClassVar[str] = "_catalog/deployments/heads/{project}.json"
+    project: Word
+
+
+@dataclass(frozen=True, slots=True)
 class TableMetadataKey(Key):
     template: ClassVar[str] = "data/{slug}-{table}/metadata/{commit_number:05}-{hash}.metadata.json"
     slug: Slug
@@ -328,6 +334,7 @@ KINDS: tuple[type[Key], ...] = (
     RunLogKey,
     RunClaimKey,
     DeploymentKey,
+    DeploymentHeadKey,
     TableMetadataKey,
     TableFileKey,
     ViewMetadataKey,

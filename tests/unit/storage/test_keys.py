@@ -66,6 +66,7 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
         f"_catalog/runs/{ULID}/claims/task_0123456789abcdef.json",
     ),
     (keys.DeploymentKey(SCOPE, DeploymentId(ULID)), f"_catalog/deployments/{ULID}.json"),
+    (keys.DeploymentHeadKey(SCOPE, Word("shop")), "_catalog/deployments/heads/shop.json"),
     (
         keys.TableMetadataKey(SCOPE, Slug("orders"), TableUuid(UUID), 7, MetadataHash(SHORT_HASH)),
         f"data/orders-{UUID}/metadata/00007-{SHORT_HASH}.metadata.json",

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, NotFound
 from arco.kernel.ids import clip
-from arco.servo.plan.graph import Graph
+from arco.servo.sdk.graph import Graph
 
 
 def select(graph: Graph, words: Iterable[str]) -> set[AssetKey]:

@@ -1,0 +1,1 @@
+"""What data must look like, what was found, and what is done about it."""

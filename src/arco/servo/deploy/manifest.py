@@ -1,0 +1,103 @@
+"""A deployment: the assets of a project as they were published, under identities that never change.
+
+The manifest is immutable and named by its own id; the head of a project, a compare-and-swap object, says which one counts.
+Going back is swinging the head to an earlier manifest. Functions are in it by their fingerprints: the code itself lives in the
+project's own repository, and the code version says which.
+"""
+
+from typing import Any
+
+import msgspec
+
+from arco.kernel.canonical_json import canonical_bytes
+from arco.kernel.errors import CorruptObject, UnknownFormat
+from arco.kernel.fingerprint import fingerprint
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
+
+FORMAT_VERSION = 1
+
+
+class DeployedAsset(msgspec.Struct, frozen=True, kw_only=True):
+    """One asset. `former_keys` are names it had in earlier deployments; they still find it."""
+
+    asset_id: str
+    key: str
+    kind: str
+    fingerprint: str
+    definition: dict[str, Any]
+    former_keys: tuple[str, ...] = ()
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was published at once."""
+
+    format_version: int
+    id: str
+    project: str
+    code_version: str
+    created_ms: int
+    created_by: str
+    previous: str | None
+    assets: dict[str, DeployedAsset]
+    retired: dict[str, DeployedAsset] = {}
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self, order="deterministic")
+
+    def content(self) -> str:
+        """What it says, without who and when: two deployments of one content are one."""
+        return fingerprint(
+            "deployment", self.project, msgspec.json.encode((self.assets, self.retired), order="deterministic")
+        )
+
+
+def decode_deployment(data: bytes, key: str) -> Deployment:
+    try:
+        found = msgspec.json.decode(data, type=Deployment)
+    except msgspec.DecodeError as error:
+        raise CorruptObject(f"{key} is not a deployment: {error}") from error
+    if found.format_version != FORMAT_VERSION:
+        raise UnknownFormat(f"{key} has format version {found.format_version}")
+    return found
+
+
+def described(asset: AssetDefinition) -> dict[str, Any]:
+    """A definition as a document: what people see of it, and what later deployments are compared with."""
+    document = {
+        "description": asset.description,
+        "owners": list(asset.owners),
+        "tags": list(asset.tags),
+        "where": str(asset.where).rpartition("/")[2],
+        "partitions": asset.partitions.describe(),
+        "inputs": [_input(one) for one in asset.inputs],
+        "checks": [check.describe() for check in asset.checks],
+        "gate": asset.gate.describe(),
+        "write": {
+            "mode": asset.write.mode.value,
+            "key": list(asset.write.key),
+            "partition_by": None if asset.write.partition_by is None else list(asset.write.partition_by),
+            "sort_by": list(asset.write.sort_by),
+            "properties": dict(asset.write.properties),
+        },
+        "compatibility": asset.compatibility.value,
+        "fresh_within_s": asset.fresh_within_s,
+        "retention": {
+            "days": asset.retention.days,
+            "versions_min": asset.retention.versions_min,
+            "versions_max": asset.retention.versions_max,
+        },
+        "table": asset.table,
+        "parameters": {word: repr(value) for word, value in asset.parameters.items()},
+    }
+    canonical_bytes(document)  # type: ignore[arg-type]  # what cannot be written down is refused here
+    return document
+
+
+def _input(one: InputDefinition) -> dict[str, Any]:
+    return {
+        "parameter": one.parameter,
+        "kind": one.kind.value,
+        "asset": None if one.asset is None else str(one.asset),
+        "path": one.path,
+        "mapping": one.mapping.describe(),
+    }

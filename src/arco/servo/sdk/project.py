@@ -1,0 +1,224 @@
+"""A project: every asset of a folder, looked up, checked against each other, and fingerprinted.
+
+    arco.toml      [project] name, namespace, assets = ["assets"]
+    assets/*.py    functions with @asset, tables declared with source(...)
+    assets/*.sql   one query a file
+
+Loading imports the project's modules and nothing else: no Spark, no network, no store. What is wrong is said with file and line.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arco.kernel.asset_key import AssetKey
+from arco.kernel.errors import ArcoError, InvalidInput
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import CodeVersionId
+from arco.quality.checks import Check, named
+from arco.quality.gates import STRICT, GatingPolicy
+from arco.quality.kinds import ForeignKey
+from arco.servo.partitions.mappings import All
+from arco.servo.sdk.authoring import Written, collected
+from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
+from arco.servo.sdk.fingerprints import of_function, of_text
+from arco.servo.sdk.graph import Graph, build
+from arco.servo.sdk.inputs import Input
+from arco.servo.sdk.sql_assets import read_sql_asset
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A loaded project. `code_version` changes when the code of any asset does."""
+
+    name: str
+    folder: Path
+    namespace: str
+    graph: Graph
+    code_version: str
+
+    @property
+    def assets(self) -> Mapping[AssetKey, AssetDefinition]:
+        return self.graph.assets
+
+
+def load_project(
+    folder: Path, *, name: str, namespace: str, assets: Iterable[str] = ("assets",), gate: GatingPolicy = STRICT
+) -> Project:
+    """Everything that the asset folders of a project define."""
+    files: list[Path] = []
+    for part in assets:
+        place = folder / part
+        if not place.exists():
+            raise InvalidInput(f"{place} does not exist", hint="arco.toml names it in assets; arco init writes a project")
+        files += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sql")]
+    files = sorted(set(files))
+    queries = [read_sql_asset(file) for file in files if file.suffix == ".sql"]
+    functions = _imported([file for file in files if file.suffix == ".py"], folder)
+    return assembled([*queries, *functions], folder=folder, name=name, namespace=namespace, gate=gate)
+
+
+def assembled(
+    written: Iterable[Written], *, folder: Path, name: str, namespace: str, gate: GatingPolicy = STRICT
+) -> Project:
+    """A project from its parts: names looked up, defaults filled in, the graph checked."""
+    keyed = _keyed(list(written), namespace)
+    definitions = {key: _defined(key, one, keyed, gate) for key, one in keyed.items()}
+    graph = build(definitions)
+    version = fingerprint(
+        "code version", *(f"{key} {definitions[key].fingerprint}" for key in sorted(definitions, key=str))
+    )
+    return Project(name, folder, namespace, graph, str(CodeVersionId(f"code_{version[:16]}")))
+
+
+def _imported(files: list[Path], folder: Path) -> list[Written]:
+    """Import files as the modules that the project itself knows them by. One that another imports is imported once."""
+    modules = {".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
+    tops = {name.partition(".")[0] for name in modules}
+    for known in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        del sys.modules[known]  # of an earlier load, or of another project with a folder of this name
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.invalidate_caches()
+        with collected() as found:
+            for name, file in sorted(modules.items()):
+                _import(name, file)
+    finally:
+        sys.path.remove(str(folder))
+    return [one.written for one in found]
+
+
+def _import(name: str, file: Path) -> None:
+    try:
+        importlib.import_module(name)
+    except ArcoError:
+        raise
+    except Exception as error:
+        line = _line_in(error, file)
+        raise InvalidInput(f"{file}:{line}: {type(error).__name__}: {error}", hint="the file must import") from error
+
+
+def _line_in(error: BaseException, file: Path) -> int:
+    line = getattr(error, "lineno", None) or 1
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _keyed(written: list[Written], namespace: str) -> dict[AssetKey, Written]:
+    keyed: dict[AssetKey, Written] = {}
+    for one in written:
+        key = _key(one.name, namespace, one.where)
+        if key in keyed:
+            raise InvalidInput(f"{one.where}: {key} is defined twice", hint=f"the other is at {keyed[key].where}")
+        keyed[key] = one
+    if not keyed:
+        raise InvalidInput("the project has no assets", hint="write a function with @asset; arco init shows one")
+    return keyed
+
+
+def _key(name: str, namespace: str, where: CallSite) -> AssetKey:
+    try:
+        return AssetKey.parse(name if "." in name else f"{namespace}.{name}")
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _defined(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gate: GatingPolicy) -> AssetDefinition:
+    checks = _checks(key, one, keyed)
+    inputs = (
+        *(_input(parameter, given, one, keyed, key) for parameter, given in one.inputs.items()),
+        *(
+            InputDefinition(f"check {check.name}", InputKind.CHECK, AssetKey.parse(check.to), mapping=All())
+            for check in checks
+            if isinstance(check, ForeignKey)
+        ),
+    )
+    return AssetDefinition(
+        key=key,
+        kind=one.kind,
+        where=one.where,
+        fingerprint=_fingerprint(one, inputs),
+        function=one.function,
+        sql=one.sql,
+        inputs=inputs,
+        wants_run=one.wants_run,
+        partitions=one.partitions,
+        checks=checks,
+        write=one.write,
+        schema=one.schema,
+        compatibility=one.compatibility,
+        gate=one.gate or gate,
+        retry=one.retry,
+        retention=one.retention,
+        timeout_s=one.timeout_s,
+        fresh_within_s=one.fresh_within_s,
+        partitions_per_task=one.partitions_per_task,
+        owners=one.owners,
+        tags=one.tags,
+        description=one.description,
+        parameters=one.parameters,
+        renamed_from=tuple(_key(old, key.namespace, one.where) for old in one.renamed_from),
+        table=one.table,
+    )
+
+
+def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> tuple[Check, ...]:
+    """The checks, each under a name of its own, with the assets they compare with looked up."""
+    try:
+        named(one.checks)
+    except InvalidInput as error:
+        raise InvalidInput(f"{one.where}: {key}: {error.message}", hint=error.hint) from error
+    return tuple(
+        replace(check, to=str(_looked_up(check.to, one, keyed, key))) if isinstance(check, ForeignKey) else check
+        for check in one.checks
+    )
+
+
+def _input(
+    parameter: str, given: Input, reader: Written, keyed: Mapping[AssetKey, Written], key: AssetKey
+) -> InputDefinition:
+    found = None if given.asset is None else _looked_up(given.asset, reader, keyed, key)
+    return InputDefinition(parameter, given.kind, found, given.path, given.format, given.options, given.mapping)
+
+
+def _looked_up(name: str, reader: Written, keyed: Mapping[AssetKey, Written], key: AssetKey) -> AssetKey:
+    """An asset by its full name, by its name in the reader's namespace, or by its name alone if only one has it."""
+    same_namespace = AssetKey(key.namespace, name) if "." not in name and name.isidentifier() and name.islower() else None
+    candidates = [one for one in keyed if str(one) == name]
+    if not candidates and same_namespace in keyed and same_namespace is not None:
+        candidates = [same_namespace]
+    candidates = candidates or [one for one in keyed if one.name == name]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        both = ", ".join(sorted(str(one) for one in candidates))
+        raise InvalidInput(f"{reader.where}: {key} reads {name!r}, which several assets are called", hint=f"one of {both}")
+    raise InvalidInput(
+        f"{reader.where}: {key} reads {name!r}, and there is no such asset",
+        hint=f"define it, or declare a table that others write: source({name!r})",
+    )
+
+
+def _fingerprint(one: Written, inputs: tuple[InputDefinition, ...]) -> str:
+    """The code, and everything beside it that changes what is published."""
+    if one.kind is AssetKind.SOURCE:
+        code = ""
+    else:
+        code = of_text(one.sql) if one.sql is not None else of_function(one.function) if one.function else ""
+    reads = [f"{given.parameter} {given.kind} {given.asset} {given.path} {given.mapping.describe()}" for given in inputs]
+    return fingerprint(
+        "asset",
+        one.kind,
+        code,
+        repr(one.partitions.describe()),
+        "\n".join(sorted(reads)),
+        repr(sorted((word, repr(value)) for word, value in one.parameters.items())),
+        repr((one.write.mode.value, one.write.key, one.write.partition_by, one.write.sort_by)),
+        repr(one.schema),
+    )

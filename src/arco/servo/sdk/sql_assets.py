@@ -1,0 +1,163 @@
+"""SQL assets: a query in a file, with a short header that says what a decorator would.
+
+    /*
+    partitions = [{ name = "date", kind = "daily", start = 2025-01-01 }]
+    checks = [{ not_null = "order_id" }, { row_count = { min = 1 }, severity = "warning" }]
+    */
+    SELECT … FROM orders_raw …
+
+The header is TOML inside the first comment; everything in it is optional. The file's name is the asset's. What it reads is found
+in the query itself: every table that it names and does not define.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
+from arco.quality import builtin
+from arco.quality.checks import Check
+from arco.servo.partitions.axes import Axis
+from arco.servo.sdk.authoring import Written, options
+from arco.servo.sdk.definitions import AssetKind, CallSite
+from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
+from arco.servo.sdk.inputs import Input, changes_of, every, last, same, window
+
+_TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
+_MAPPINGS = {"same": same, "every": every, "last": last, "changes": changes_of}
+
+
+def read_sql_asset(path: Path) -> Written:
+    """The asset of one file."""
+    text = path.read_text()
+    header, query, line = _split(text, path)
+    where = CallSite(str(path), line)
+    try:
+        given = _options(header)
+        return Written(
+            name=str(header.get("name", path.stem)),
+            kind=AssetKind.SQL,
+            where=where,
+            sql=query,
+            inputs=_inputs(query, header.get("inputs", {})),
+            parameters=dict(header.get("parameters", {})),
+            **options(given, ""),
+        )
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _split(text: str, path: Path) -> tuple[dict[str, Any], str, int]:
+    stripped = text.lstrip()
+    if not stripped.startswith("/*"):
+        return {}, text.strip().rstrip(";"), 1
+    comment, ended, query = stripped[2:].partition("*/")
+    if not ended:
+        raise InvalidInput(f"{path}:1: the header has no end", hint="close it with */")
+    try:
+        header = tomllib.loads(comment)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path}:1: the header is not TOML: {error}", hint="write name = value, a line each") from error
+    line = text[: text.index("*/")].count("\n") + 1
+    return header, query.strip().rstrip(";"), line
+
+
+def _options(header: Mapping[str, Any]) -> dict[str, Any]:
+    given = {word: value for word, value in header.items() if word not in {"name", "inputs", "parameters"}}
+    known = {
+        "partitions", "checks", "mode", "key", "partition_by", "sort_by", "compatibility", "gate", "retry", "timeout",
+        "fresh_within", "partitions_per_task", "owners", "tags", "description", "renamed_from", "table", "properties",
+    }  # fmt: skip
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {', '.join(sorted(known))}")
+    if "partitions" in given:
+        given["partitions"] = [_dimension(one) for one in given["partitions"]]
+    if "checks" in given:
+        given["checks"] = [_check(one) for one in given["checks"]]
+    return given
+
+
+_CHECKS = {
+    word: getattr(builtin, word)
+    for word in (
+        "row_count", "not_null", "unique", "in_range", "accepted_values", "matches", "foreign_key", "fresh",
+        "schema_match", "sql_check",
+    )
+}  # fmt: skip
+
+
+def _check(document: Mapping[str, Any]) -> Check:
+    """`{ not_null = "id" }`, `{ in_range = { column = "amount", min = 0 }, severity = "warning" }`."""
+    kinds = [word for word in document if word in _CHECKS]
+    if len(kinds) != 1:
+        raise InvalidInput(
+            f"a check of the header names no kind: {clip(str(document))}", hint=f"one of {', '.join(_CHECKS)}"
+        )
+    value = document[kinds[0]]
+    rest = {word: one for word, one in document.items() if word != kinds[0]}
+    if isinstance(value, Mapping):
+        rest |= value
+        positional: list[Any] = [rest.pop("column")] if "column" in rest else []
+    else:
+        positional = list(value) if isinstance(value, list) else [] if value is True else [value]
+    try:
+        made: Check = _CHECKS[kinds[0]](*positional, **rest)
+    except TypeError as error:
+        raise InvalidInput(f"check {kinds[0]}: {error}") from error
+    return made
+
+
+def _dimension(document: Mapping[str, Any]) -> Axis:
+    kind, name = document.get("kind"), document.get("name")
+    if not isinstance(name, str):
+        raise InvalidInput("a dimension of the header has no name")
+    if kind in _TIMES:
+        return _TIMES[str(kind)](name, start=document["start"], end=document.get("end"))
+    if kind == "static":
+        return static(name, document.get("values", ()))
+    if kind == "dynamic":
+        return dynamic(name)
+    raise InvalidInput(f"dimension {name} is {kind!r}", hint=f"one of {', '.join(_TIMES)}, static, dynamic")
+
+
+def _inputs(query: str, declared: Mapping[str, Any]) -> dict[str, Input]:
+    inputs = {name: same(name) for name in tables_of(query)}
+    for name, how in declared.items():
+        if name not in inputs:
+            raise InvalidInput(f"the header maps {name!r}, and the query does not read it")
+        inputs[name] = _mapped(name, how)
+    return inputs
+
+
+def _mapped(name: str, how: Any) -> Input:
+    if isinstance(how, str) and how in _MAPPINGS:
+        return _MAPPINGS[how](name)
+    if isinstance(how, Mapping) and set(how) >= {"window"}:
+        first, end = how["window"]
+        return window(name, int(first), int(end), dimension=how.get("dimension"))
+    raise InvalidInput(f"input {name} is mapped by {how!r}", hint="same, every, last, changes or { window = [-6, 0] }")
+
+
+def tables_of(query: str) -> list[str]:
+    """The tables that a query reads, in the order of their names; what it defines itself is not among them."""
+    try:
+        statements = [one for one in sqlglot.parse(query, read="spark") if one is not None]
+    except SqlglotError as error:
+        raise InvalidInput(f"the query does not parse: {clip(str(error), 300)}") from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise InvalidInput("a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
+    tree = statements[0]
+    defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    found = set()
+    for table in tree.find_all(exp.Table):
+        name = ".".join(part.name for part in table.parts)
+        if name and name.lower() not in defined:
+            found.add(name)
+    return sorted(found)

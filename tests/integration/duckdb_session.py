@@ -16,12 +16,12 @@ def duckdb_session(folder: Path) -> Iterator["Duck"]:
     """A connection; the folder keeps the extensions."""
     with duckdb.connect(config={"extension_directory": str(folder)}) as connection:
         for name in EXTENSIONS:
-            connection.execute(f"INSTALL '{_file(name)}'")
+            connection.execute(f"INSTALL '{extension_file(name)}'")
             connection.execute(f"LOAD {name}")
         yield Duck(connection)
 
 
-def _file(name: str) -> Path:
+def extension_file(name: str) -> Path:
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     assert package is not None
     assert package.origin is not None

@@ -32,8 +32,9 @@ contract: setup ## the order of the rooms
 	$(BIN)/lint-imports
 
 tests: setup ## the test suite with branch coverage, then the simulation campaigns without (tracing slows them down)
+	@tools/jars.sh
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m "not stores and not campaign"
+	$(BIN)/coverage run -m pytest -m "not stores and not campaign and not conformance"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 	$(BIN)/pytest -m campaign
@@ -54,7 +55,8 @@ kill: setup ## processes killed at random while they increment one object
 soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
 
-conformance: setup contract-matrix ## what others can hold us to: the store contract on every server
+conformance: setup contract-matrix ## what others can hold us to: the store contract on every server, clients that are large
+	$(BIN)/pytest -m conformance
 
 rck: setup ## Iceberg's REST Compatibility Kit against a running server (Java 17 to 23 and Maven; not all of it passes yet)
 	$(PY) -m tests.conformance.rck --names-with-dot

@@ -72,6 +72,8 @@ class Staging:
             metadata = self._metadata(request, staged)
             self._check_free((await self._ws.tier1.current()).names, levels, request, metadata, staged)
             await self._write_intent(levels, request, metadata, key, staged)
+            # After the intent: folders that nobody has a note of would stay for ever.
+            await self._ws.files.make_room(metadata.location)
             return Answer(200, body=msgspec.json.encode(staged).decode())
 
         answer = await once(self._ws, key, begin, act)

@@ -19,8 +19,8 @@ from arco.kernel.errors import NoSuchTable
 from arco.kernel.scope import Scope
 from arco.storage.roots import open_root, parse_root
 from arco.surface.cli.flags import Where
-from arco.surface.cli.serve import base_uri
 from arco.surface.cli.settings import load_settings, person
+from arco.surface.http.client_config import base_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def opened(where: Where) -> AsyncIterator[Opened]:
     root = parse_root(settings.root)
     store = open_root(settings.root, settings.options, clock, entropy)
     try:
-        catalog = Catalog.open(store, base_uri(root), scope, clock, entropy, policy)
+        catalog = Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy)
         author = Author(person(), f"arco-cli/{version('arco')}")
         try:
             yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author)

@@ -4,7 +4,6 @@ import asyncio
 import socket
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -16,13 +15,14 @@ from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import UlidSource
 from arco.kernel.limits import GRACEFUL_STOP_S, KEEP_ALIVE_S, REQUEST_TIMEOUT_S, REQUESTS_AT_ONCE_MAX
-from arco.storage.roots import Root, open_root, parse_root
+from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
 from arco.surface.cli.settings import Settings, load_settings, load_token
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
+from arco.surface.http.client_config import base_uri, client_config
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About
@@ -57,7 +57,8 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     asyncio.run(require_suitable(store, clock, entropy))
     policy = LocationPolicy.of(flags.allow_location, clock, entropy)
     parsed = parse_root(settings.root)
-    state = ServerState(store, base_uri(parsed), client_config(settings), policy, clock, entropy)
+    known = settings.known
+    state = ServerState(store, base_uri(parsed, known), client_config(parsed, known), policy, clock, entropy)
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
     app = App(state, UlidSource(clock, entropy), setup)
     _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)
@@ -119,24 +120,3 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
         # Not to be raised again at the end: a server that was asked to stop and did has ended well.
         self._captured_signals.clear()
-
-
-def base_uri(root: Root) -> str:
-    """Where clients find the root's files."""
-    if root.kind == "file":
-        return f"file://{Path(root.path).resolve()}"
-    return str(root).rstrip("/")
-
-
-def client_config(settings: Settings) -> dict[str, str]:
-    """What clients need to read and write table files themselves, in the words that all of them know."""
-    if not settings.root.startswith("s3://"):
-        return {}
-    words = {
-        "endpoint": "s3.endpoint",
-        "region": "s3.region",
-        "access_key_id": "s3.access-key-id",
-        "secret_access_key": "s3.secret-access-key",
-    }
-    given = {theirs: settings.options[ours] for ours, theirs in words.items() if ours in settings.options}
-    return given | {"s3.path-style-access": settings.options.get("path_style", "false")}

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 @contextmanager
 def served(root: Path) -> Iterator[str]:
     """The address of a catalog on this folder."""
-    command = [str(ARCO), "serve", "--root", str(root), "--port", "0"]
+    command = [str(ARCO), "serve", "--root", str(root), "--port", "0", "--log-level", "warning"]
     print(f"$ arco serve --root {root.name} --port 0")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

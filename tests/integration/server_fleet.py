@@ -20,11 +20,12 @@ _IMPATIENT = Path(__file__).with_name("impatient_server.py")
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A root that servers share, and a folder for their logs."""
+    """A root that servers share, a folder for their logs, and those that run."""
 
     root: str
     options: Mapping[str, str]
     logs: Path
+    running: "set[ServerProcess]" = field(default_factory=set)
 
     def command(self, takeover_s: float | None) -> list[str]:
         """The command of a server; with another takeover time than the product's if one is given."""
@@ -66,6 +67,7 @@ class ServerProcess:
                 stderr=log,
                 env={**os.environ, "COLUMNS": "400"},
             )
+        self._lake.running.add(self)
         assert self._process.stdout is not None
         line = (await self._process.stdout.readline()).decode()
         assert " at http://" in line, f"the server did not start: {line!r}, and {complaints(self._lake.logs)}"
@@ -76,12 +78,15 @@ class ServerProcess:
         assert self._process is not None
         self._process.kill()
         await self._process.wait()
+        self._lake.running.discard(self)
 
     async def stop(self) -> bool:
         """Ask it to end; whether it ended well: by itself, or by the very signal once its work was done."""
         assert self._process is not None
         self._process.terminate()
-        return await self._process.wait() in {0, -signal.SIGTERM}
+        status = await self._process.wait()
+        self._lake.running.discard(self)
+        return status in {0, -signal.SIGTERM}
 
 
 def complaints(logs: Path) -> list[str]:

@@ -260,9 +260,11 @@ class Load:
         while not await first.settle(create_namespace(SHARED), patience=1000):
             pass
         first.close()
-        work = [self._client(self._commit_to, tables) for _ in range(committers)]
-        work += [self._client(self._own, number) for number in range(owners)]
-        await asyncio.gather(*work)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(committers):
+                group.create_task(self._client(self._commit_to, tables))
+            for number in range(owners):
+                group.create_task(self._client(self._own, number))
 
     def stop(self) -> None:
         self._stopping = True

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from arco.catalog.commits import Commits
+from arco.catalog.bases import Bases
 from arco.catalog.manifest import Commit, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.pointer import Pointer, Published
@@ -144,8 +144,8 @@ class Proof:
         for ask in self._memory.asks:
             if ask.kind is Kind.COMMIT:
                 self._demand_count(ask, landed[ask.file_hash])
-        commits = Commits(ws, Tables())
-        for uuid, base in zip(wanted, await _several(commits.read_base(uuid) for uuid in wanted), strict=True):
+        bases = Bases(ws, Tables())
+        for uuid, base in zip(wanted, await _several(bases.read(uuid) for uuid in wanted), strict=True):
             self._demand(
                 base is not None and base.metadata.table_uuid == uuid, f"the metadata of table {uuid} is another's"
             )

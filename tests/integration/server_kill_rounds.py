@@ -4,7 +4,7 @@
 
 Two servers share the root, each killed at a random moment and started again; clients ask again with the same key whichever
 server they find. Afterwards a server that takes over silent attempts at once settles what is in doubt. Then everything that
-clients were told must be true, once: see `server_kill_proof.py`.
+clients were told must be true, once: see `server_kill_proof.py`. A run must end within the lifetime of a key, an hour.
 """
 
 import argparse
@@ -44,10 +44,10 @@ async def _load(where: Lake, rounds: int, seed: int, takeover_s: float | None) -
     acknowledgements = Acknowledgements()
     fleet = Fleet(where, chance, takeover_s)
     load = Load(fleet, acknowledgements, chance)
-    clients = asyncio.ensure_future(load.run(committers=12, owners=6, tables=4))
-    alive = await fleet.run(2, rounds, acknowledgements)
-    load.stop()
-    await clients
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load.run(committers=12, owners=6, tables=4))
+        alive = await fleet.run(2, rounds, acknowledgements)
+        load.stop()
     for server in alive:
         if not await server.stop():
             load.memory.findings.append("a server that was told to stop did not end well")
@@ -91,10 +91,18 @@ async def _run(where: Lake, rounds: int, seed: int, takeover_s: float | None) ->
     )
 
 
+async def _run_and_clean_up(where: Lake, rounds: int, seed: int, takeover_s: float | None) -> Outcome:
+    try:
+        return await _run(where, rounds, seed, takeover_s)
+    finally:
+        for server in list(where.running):
+            await server.kill()
+
+
 def run(rounds: int, store: str, seed: int = 1, takeover_s: float | None = None) -> Outcome:
     """So many kills on a new root of this kind."""
     with lake(store) as where:
-        return asyncio.run(_run(where, rounds, seed, takeover_s))
+        return asyncio.run(_run_and_clean_up(where, rounds, seed, takeover_s))
 
 
 def main() -> int:

@@ -66,8 +66,9 @@ contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh
 	cd tests && ../$(PY) -m behaviour.matrix
 
-bench: setup ## storage against its limits, in one run
+bench: setup ## storage and catalog against their limits, in one run
 	$(PY) bench/storage.py
+	$(PY) bench/catalog.py
 
 lock: setup ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \

@@ -16,7 +16,8 @@ import msgspec
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.policy import LocationPolicy
-from arco.kernel.entropy import SeededEntropy
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy, SeededEntropy
 from arco.kernel.ids import UlidSource, new_uuid7
 from arco.kernel.scope import Scope
 from arco.storage.memory import MemoryStore
@@ -77,8 +78,8 @@ class Cost:
 class Server:
     """One server's application, called as the HTTP server would call it."""
 
-    def __init__(self, store: ObjectStore, clock: VirtualClock, entropy: SeededEntropy) -> None:
-        self._state = ServerState(store, BASE_URI, {}, LocationPolicy(), clock, entropy)
+    def __init__(self, store: ObjectStore, clock: Clock, entropy: Entropy, base_uri: str = BASE_URI) -> None:
+        self._state = ServerState(store, base_uri, {}, LocationPolicy(), clock, entropy)
         self._app = App(self._state, UlidSource(clock, entropy))
         self._new_key = lambda: new_uuid7(clock, entropy)
 
@@ -112,6 +113,9 @@ class Server:
     async def settle(self) -> None:
         """Wait for what was left to do after answers."""
         await self.catalog.parts.afterwards.settle()
+
+    async def stop(self) -> None:
+        await self._state.settle()
 
     async def cost(self, what: str, method: str, path: str, body: Any = None, *, key: bool = True, **headers: str) -> Cost:
         with operation(what) as spent:

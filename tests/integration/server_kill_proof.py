@@ -8,7 +8,8 @@ have no gap and form one line. Over HTTP: the names that clients were told of, t
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import msgspec
@@ -58,17 +59,16 @@ class Proof:
     # From the store
 
     async def of_store(self, where: Lake) -> None:
-        clock, entropy = SystemClock(), SystemEntropy()
-        store = open_root(where.root, where.options, clock, entropy)
-        try:
-            ws = Workspace.on(store, base_uri(parse_root(where.root)), SCOPE, clock, entropy)
-            await ws.tier1.current()
+        async with _workspace(where) as ws:
             chain = await self._chain(ws)
             self._requests_in(chain)
             self._names_of(ws.tier1.names)
-            await self._tables_of(ws, store)
-        finally:
-            await store.close()
+            await self._tables_of(ws)
+
+    async def of_commits(self, where: Lake) -> None:
+        """Only that commits are in history as often as clients were told."""
+        async with _workspace(where) as ws:
+            await self._tables_of(ws)
 
     async def _chain(self, ws: Workspace) -> list[Commit]:
         """All commits of tier 1, first to last; each must carry the hash of the one before it."""
@@ -127,10 +127,10 @@ class Proof:
             told, there = self._memory.tables.get(place), found.get(place)
             self._demand(told == there, f"{where} has table {there} at {place}, clients were told {told}")
 
-    async def _tables_of(self, ws: Workspace, store: ObjectStore) -> None:
+    async def _tables_of(self, ws: Workspace) -> None:
         names = ws.tier1.names
         alive = {entry.uuid for entry in names.entries.values()}
-        receipts = await _receipts(store)
+        receipts = await _receipts(ws.tier1.store)
         wanted = sorted(alive | set(names.dropped))
         pointers = dict(zip(wanted, await _several(ws.pointers.read(uuid) for uuid in wanted), strict=True))
         landed: Counter[str] = Counter()
@@ -201,6 +201,19 @@ class Proof:
         for ask in self._memory.asks:
             if ask.snapshot_id is not None and ask.name == name:
                 self._demand_count(ask, ids.count(ask.snapshot_id))
+
+
+@asynccontextmanager
+async def _workspace(where: Lake) -> AsyncIterator[Workspace]:
+    """The state as a process that starts now finds it."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(where.root, where.options, clock, entropy)
+    try:
+        ws = Workspace.on(store, base_uri(parse_root(where.root)), SCOPE, clock, entropy)
+        await ws.tier1.current()
+        yield ws
+    finally:
+        await store.close()
 
 
 async def _receipts(store: ObjectStore) -> dict[str, dict[int, list[Published]]]:

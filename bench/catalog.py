@@ -37,6 +37,7 @@ class Goal:
     names: int | None = None
     cold: int | None = None
     has_key: bool = True
+    temperatures: tuple[Temperature, ...] = tuple(Temperature)
 
     def of(self, temperature: Temperature) -> int | None:
         return {WARM: self.warm, NAMES: self.names, COLD: self.cold}[temperature]
@@ -47,7 +48,7 @@ GOALS = (
     Goal(costs.load_unchanged, warm=1, names=3, cold=3, has_key=False),
     Goal(costs.list_tables, has_key=False),
     Goal(costs.commit, warm=3, names=5, cold=5),
-    Goal(costs.commit_at_once, warm=3),
+    Goal(costs.commit_at_once, warm=3, temperatures=(WARM,)),
     Goal(costs.create_table, warm=3),
     Goal(costs.rename_table),
     Goal(costs.drop_table),
@@ -61,15 +62,15 @@ def round_trips() -> list[str]:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for goal in GOALS:
-        for key in (True, False) if goal.has_key else (False,):
-            for temperature in (WARM,) if goal.case is costs.commit_at_once else Temperature:
-                lines.append(_row(measure(goal.case, temperature, key=key), goal.of(temperature), temperature, key))
+        lines += [_row(goal, temperature, key=True) for temperature in goal.temperatures if goal.has_key]
+        lines += [_row(goal, temperature, key=False) for temperature in goal.temperatures]
     return lines
 
 
-def _row(cost: Cost, trips_max: int | None, temperature: Temperature, key: bool) -> str:
+def _row(goal: Goal, temperature: Temperature, *, key: bool) -> str:
+    cost = measure(goal.case, temperature, key=key)
     requests_max = REQUESTS_OF_A_COMMIT_MAX if cost.what.startswith("commit") else None
-    before = f"{cost.trips} | {_met(cost.trips, trips_max)} | {cost.requests}"
+    before = f"{cost.trips} | {_met(cost.trips, goal.of(temperature))} | {cost.requests}"
     in_all = f"{cost.trips_in_all} | {cost.requests_in_all} | {_met(cost.requests_in_all, requests_max)}"
     return f"| {cost.what} | {'yes' if key else ''} | {temperature} | {before} | {in_all} |"
 

@@ -81,7 +81,7 @@ class Server:
     def __init__(self, store: ObjectStore, clock: Clock, entropy: Entropy, base_uri: str = BASE_URI) -> None:
         self._state = ServerState(store, base_uri, {}, LocationPolicy(), clock, entropy)
         self._app = App(self._state, UlidSource(clock, entropy))
-        self._new_key = lambda: new_uuid7(clock, entropy)
+        self.new_key = lambda: new_uuid7(clock, entropy)
 
     @property
     def catalog(self) -> Catalog:
@@ -90,7 +90,7 @@ class Server:
     async def ask(self, method: str, path: str, body: Any = None, *, key: bool = True, **headers: str) -> Reply:
         """One request; with an idempotency key of its own if it changes something and `key` says so."""
         if key and method != "GET":
-            headers["idempotency-key"] = self._new_key()
+            headers["idempotency-key"] = self.new_key()
         sent: list[Any] = []
 
         async def receive() -> dict[str, Any]:

@@ -66,7 +66,7 @@ class TableCheck:
         try:
             data = await self._ws.files.find(location)
         except InvalidInput:
-            hint = "run arco verify with --allow-location for its folder"
+            hint = "verify with --allow-location for its folder, or with the --root that it was made under"
             self._find(
                 "metadata_out_of_reach", entry, f"the metadata of {called} lies outside the root, at {location}", hint
             )

@@ -38,7 +38,9 @@ def _reaching() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(error.message, hint="pass --allow-location for the folder of its metadata") from error
+        raise InvalidInput(
+            error.message, hint="pass --allow-location for the folder of its metadata, or the --root it was made under"
+        ) from error
 
 
 def _identity(found: Overview) -> list[tuple[str, str | None]]:

@@ -18,6 +18,9 @@ POSTS = (
     TABLE,
     VIEWS,
     VIEW,
+    f"{NAMESPACES}/ns/register",
+    f"{NAMESPACES}/ns/register-view",
+    f"{TABLE}/metrics",
     "/iceberg/v1/default.default/tables/rename",
     "/iceberg/v1/default.default/views/rename",
 )
@@ -247,6 +250,50 @@ NO_SENSE = (
 @pytest.mark.parametrize("query", NO_SENSE)
 def test_a_query_that_makes_no_sense_is_refused(catalog: Ground, query: str) -> None:
     assert catalog.send("GET", f"{NAMESPACES}?{query}").status in {400, 404}
+
+
+@pytest.mark.parametrize("table", ["%00", "%0A%1B", "x" * 3000, "..%2F.."])
+@pytest.mark.parametrize("lines", [(), ("Idempotency-Key: ../../x",), ("X-Request-Id: " + "y" * 64,)])
+def test_a_report_about_a_strange_table_is_kept_or_refused(catalog: Ground, table: str, lines: tuple[str, ...]) -> None:
+    report = {"report-type": "scan-report", "table-name": "t", "snapshot-id": 1, "metrics": {}}
+    assert catalog.send("POST", f"{TABLES}/{table}/metrics", report, *lines).status in {204, 400}
+
+
+LOCATIONS = (
+    *(
+        "file:/etc/passwd",
+        "/etc/passwd",
+        "../../x",
+        "file:///proc/self/environ",
+        "s3://other/x.metadata.json",
+        "http://127.0.0.1:9/x",
+    ),
+    *(
+        "",
+        "file:",
+        "file://",
+        "\x00",
+        "data:text/plain,x",
+        "file:/" + "x" * 5000,
+        "file:///dev/zero",
+        "gs://a/../b",
+        "~/.ssh/id_rsa",
+    ),
+)
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_a_location_outside_the_root_is_neither_read_nor_written(catalog: Ground, location: str) -> None:
+    inside = catalog.send("GET", TABLE).json["metadata"]["location"]
+    for hostile in (location, f"{inside}/../../../../../etc/passwd", f"{inside}/metadata/%2e%2e/x.metadata.json"):
+        register = {"name": "other", "metadata-location": hostile}
+        assert catalog.send("POST", f"{NAMESPACES}/ns/register", register).status in {400, 404}
+        assert catalog.send("POST", f"{NAMESPACES}/ns/register-view", register).status in {400, 404}
+        if hostile == location:
+            create = {"name": "other", "schema": SCHEMA, "location": hostile}
+            assert catalog.send("POST", TABLES, create).status == 400
+            change = {"requirements": [], "updates": [{"action": "set-location", "location": hostile}]}
+            assert catalog.send("POST", TABLE, change).status == 400
 
 
 def test_the_same_header_twice_is_refused(catalog: Ground) -> None:

@@ -123,6 +123,12 @@ BODIES: dict[str, tuple[str, Any]] = {
         TABLE,
         {"identifier": {"namespace": ["ns"], "name": "t"}, "requirements": [REQUIREMENTS[1]], "updates": [UPDATES[13]]},
     ),
+    "register": (f"{NAMESPACES}/ns/register", {"name": "t", "metadata-location": "file:/etc/passwd", "overwrite": True}),
+    "register view": (f"{NAMESPACES}/ns/register-view", {"name": "v", "metadata-location": "file:/etc/passwd"}),
+    "report": (
+        f"{TABLE}/metrics",
+        {"report-type": "commit-report", "table-name": "t", "snapshot-id": 1, "metrics": {"a": {}}},
+    ),
     "commit to view": (VIEW, {"requirements": [{"type": "assert-view-uuid", "uuid": UUID}], "updates": [VIEW_UPDATES[4]]}),
     **{f"update {one['action']}": (TABLE, {"requirements": [], "updates": [one]}) for one in UPDATES},
     **{f"requirement {one['type']}": (TABLE, {"requirements": [one], "updates": [UPDATES[14]]}) for one in REQUIREMENTS},

@@ -91,7 +91,7 @@ async def _traced(ws: Workspace, trace: Trace | None) -> Settled:
     if trace is not None and pointer is not None:
         location = pointer.value.metadata_location
         metadata = Tables().decode(await ws.files.read(location), location)
-        if any(one["snapshot-id"] == trace.snapshot_id for one in metadata.document.get("snapshots", [])):
+        if any(one["snapshot-id"] == trace.snapshot_id for one in metadata.snapshots):
             return DidLand(location)
     raise OutcomeUnknown(
         "this commit was begun so long ago that its record may be gone", hint="look at the table, then start a new run"

@@ -248,9 +248,9 @@ def decode_batch(run: RunId, sequence: int, data: bytes) -> Batch:
     return batch
 
 
-def encoded_size(entries: tuple[AnyEntry, ...]) -> int:
-    """About how many bytes some entries take in an object."""
-    return len(_ENCODER.encode(entries))
+def encoded_size(part: tuple[AnyEntry, ...] | Draft) -> int:
+    """About how many bytes some entries, or an event, take in an object."""
+    return len(_ENCODER.encode(part))
 
 
 def _plain(value: object) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, AskHistory, Fenced, RetryLater
+from arco.kernel.errors import AskHistory, Fenced, RetryLater
 from arco.kernel.ids import RunId, UlidSource, WorkerId
 from arco.kernel.limits import RUN_POLL_S, TASK_LEASE_S
 from arco.ledger.appender import Appender
@@ -281,7 +281,7 @@ class Driver:
     async def _deliver(self) -> None:
         """What does not get there now is owed until it does."""
         try:
-            self._delivered = await deliver(self._ground.appender, self.state)
+            self._delivered = await deliver(self._ground.appender, self.state, self._delivered)
             reach("run.events_appended")
         except (RetryLater, AskHistory):
             return
@@ -310,18 +310,3 @@ class Driver:
         for running in (*self._tasks.values(), self._beats, self._delivery):
             if running is not None:
                 running.cancel()
-
-
-async def finish_deliveries(log: RunLog, appender: Appender, clock: Clock, entropy: Entropy) -> bool:
-    """Append what a finished run still owes, for whoever finds it so. Whether nothing is owed any more."""
-    if not log.state.owed:
-        return True
-    try:
-        through = await deliver(appender, log.state)
-        writer = LogWriter(log, lambda _: [], lambda entry, _: entry, clock, entropy)
-        await writer.propose(
-            lambda state: [EventsAppended(through=through)] if any(one <= through for one in state.owed) else []
-        )
-    except ArcoError:
-        return False
-    return not log.state.owed

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from arco.kernel.ids import EventId, UlidSource
+from arco.kernel.limits import LEDGER_SEGMENT_BYTES_MAX, LEDGER_SEGMENT_EVENTS_MAX
 from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
+from arco.ledger.run_entries import encoded_size
 from arco.ledger.run_state import RunState
 from arco.storage.keys import Domain
-
-_EVENTS_AT_ONCE = 500
 
 
 def named(drafts: Iterable[Draft], ulids: UlidSource, at_ms: int) -> tuple[Draft, ...]:
@@ -31,19 +31,28 @@ def named(drafts: Iterable[Draft], ulids: UlidSource, at_ms: int) -> tuple[Draft
     )
 
 
-async def deliver(appender: Appender, state: RunState) -> int:
-    """Append everything that is owed now; the number of the entry through which nothing is owed any more."""
+async def deliver(appender: Appender, state: RunState, after: int = 0) -> int:
+    """Append everything that the entries after a number owe; the number through which nothing is owed any more."""
     through = state.sequence
     by_domain: dict[Domain, list[Draft]] = defaultdict(list)
-    for drafts in state.owed.values():
-        for draft in drafts:
-            by_domain[Domain(draft.type.domain)].append(draft)
-    for domain, drafts_of in sorted(by_domain.items()):
-        for some in _pieces(drafts_of):
+    for number, drafts in state.owed.items():
+        if number > after:
+            for draft in drafts:
+                by_domain[Domain(draft.type.domain)].append(draft)
+    for domain, its in sorted(by_domain.items()):
+        for some in _pieces(its):
             await appender.append(domain, some)
     return through
 
 
 def _pieces(drafts: list[Draft]) -> Iterator[list[Draft]]:
-    for start in range(0, len(drafts), _EVENTS_AT_ONCE):
-        yield drafts[start : start + _EVENTS_AT_ONCE]
+    """As many as fit into a segment with room to spare: an envelope adds to every event."""
+    piece: list[Draft] = []
+    size_bytes = 0
+    for draft in drafts:
+        size_bytes += encoded_size(draft)
+        if piece and (len(piece) == LEDGER_SEGMENT_EVENTS_MAX or size_bytes > LEDGER_SEGMENT_BYTES_MAX // 2):
+            yield piece
+            piece, size_bytes = [], encoded_size(draft)
+        piece.append(draft)
+    yield piece

@@ -336,7 +336,7 @@ class _Attempt(Generic[M, R]):
         """The key is in use: hear its answer, find that it landed, wait for it, or take it over."""
         self._heard = True
         held = await self._ws.markers.existing(self._key)
-        if held.value.state is State.IN_PROGRESS:
+        if not held.value.state.is_final:
             landed = await self._recover(held)
             if landed is not None:
                 return landed

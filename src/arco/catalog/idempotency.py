@@ -40,8 +40,13 @@ _FORMAT_VERSION = 1
 
 class State(StrEnum):
     IN_PROGRESS = "in_progress"
+    SETTLING = "settling"  # taken from its owner by somebody who will know for certain what became of it
     COMMITTED = "committed"
     FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self in {State.COMMITTED, State.FAILED}
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -166,7 +171,7 @@ class Markers:
         waited_s = 0.0
         while True:
             held = await self.existing(key)
-            if held.value.state is not State.IN_PROGRESS or self._is_stale(key, held.value):
+            if held.value.state.is_final or (held.value.state is State.IN_PROGRESS and self._is_stale(key, held.value)):
                 return held
             if waited_s >= DUPLICATE_WAIT_S:
                 raise OutcomeUnknown("this request is still being worked on by another attempt")

@@ -96,7 +96,7 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
 async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
     """The answer of an earlier attempt, or its marker, taken over, to go on with."""
     held = await ws.markers.existing(key)
-    if held.value.state is State.IN_PROGRESS:
+    if not held.value.state.is_final:
         await ws.tier1.current()
         if await ws.tier1.landed_at(key.hash, held.value.since) is None:
             held = await ws.markers.wait(key)

@@ -86,6 +86,9 @@ IDEMPOTENCY_TAKEOVER_S = 600
 DUPLICATE_WAIT_S = 5.0
 DUPLICATE_POLL_S = 0.25
 
+# How long upkeep leaves a marker alone after its key's lifetime.
+MARKER_GRACE_S = 24 * 3600
+
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
@@ -182,3 +185,20 @@ TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
 
 # Objects that a verification reads ahead while it walks a chain.
 VERIFY_READ_AHEAD_MAX = 32
+
+# One object of a run's log: it is read whole by everybody who follows the run.
+RUN_LOG_BYTES_MAX = 8 * 1024 * 1024
+
+# Objects of a run's log that are read at once when a run is opened.
+RUN_LOG_READS_MAX = 32
+
+# How often one decision is tried again, on a log that others write to or a store that is silent.
+RUN_LOG_TRIES_MAX = 24
+
+# Runs: how long a worker may be silent, how often others look at the log, and how long a cancelled task may take to stop.
+TASK_LEASE_S = 30.0
+RUN_POLL_S = 2.0
+TASK_STOP_S = 30.0
+
+# How often an attempt's outcome is asked for before the driver gives up and leaves the run to be resumed.
+TASK_SETTLE_TRIES_MAX = 12

@@ -151,15 +151,40 @@ class Committer:
         reach("catalog.manifest_swung")
         match outcome:
             case Swung(after_swing) | Overtaken(after_swing):
-                await self._tier1.advance(after_swing)
-                for waiting in group:
-                    _settle(waiting, commit.sequence)
+                try:
+                    await self._tier1.advance(after_swing)
+                finally:
+                    # It landed, whatever comes of carrying our own state forward.
+                    for waiting in group:
+                        _settle(waiting, commit.sequence)
                 self.after_commit()
                 return True
             case Lost():
                 return False
             case Unknown(reason):
                 raise OutcomeUnknown(f"the catalog's manifest did not say whether it was swung: {reason}")
+
+    async def settle(self, key_hash: str, since: int) -> int | None:
+        """Make certain that nothing under a key lands any more that was prepared before now; or the commit it is in.
+
+        A swing may still be on its way to the store, for the manifest that it was prepared for. A touch of exactly the
+        manifest whose chain was asked leaves no room between the two.
+        """
+        for _ in range(SWAP_ATTEMPTS_MAX):
+            await self._tier1.current()
+            held = self._tier1.held
+            landed_at = await self._tier1.landed_at(key_hash, since)
+            if landed_at is not None or held is None:
+                return landed_at
+            match await self._tier1.head.swap(held, held.value):
+                case Swung(touched) | Overtaken(touched):
+                    await self._tier1.advance(touched)
+                    return None
+                case Unknown(reason):
+                    raise OutcomeUnknown(f"an earlier attempt of this request may still be done: {reason}")
+                case Lost():
+                    continue
+        raise OutcomeUnknown("the catalog was changed by others all the time; an earlier attempt may still be done")
 
     def _next_commit(self, manifest: Manifest, group: list[_Waiting]) -> Commit:
         authors = {waiting.author for waiting in group}
@@ -195,8 +220,7 @@ class Committer:
 
     def _now_ms(self) -> int:
         """Commit times never go back along the chain, whatever the clocks of its writers say."""
-        tail = self._tier1.manifest.tail
-        return max(self._clock.now_ms(), tail[-1].at_ms if tail else 0)
+        return max(self._clock.now_ms(), self._tier1.manifest.last_commit_ms)
 
 
 def _nothing() -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from arco.catalog.answers import Answer
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Entry, Levels, Start
 from arco.catalog.names import missing
@@ -54,11 +55,13 @@ class Registering(Generic[M]):
             creation = await self._creation(levels, name, location, key, marker)
             taken = self._ws.tier1.names.find(levels, name, self._subject.kind)
             if taken is not None and overwrite:
-                await self._replace(taken, creation, key, marker, author)
+                with doubt():
+                    await self._replace(taken, creation, key, marker, author)
             else:
                 await self._ws.committer.submit(creation, since=marker.since, author=author)
             reach("register.named")
-            await self._relations.stand(creation.entry.uuid)
+            with doubt():
+                await self._relations.stand(creation.entry.uuid)
             return Answer(200, metadata_location=location)
 
         return await self._relations.answered(await once(self._ws, key, begin, act))

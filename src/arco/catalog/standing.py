@@ -11,6 +11,7 @@ The order of bindings decides, never the order of arrival. A pointer remembers t
 that a drop that slept through a restore cannot strike the restored table, and a start happens once.
 """
 
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ from arco.catalog.pointer import Pointer, Published, Source, Tombstone
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import CorruptObject, OutcomeUnknown
+from arco.kernel.errors import CorruptObject, NoSuchTable, OutcomeUnknown
 from arco.storage.cas import Held, SwapOutcome
 from arco.storage.port import Unknown
 
@@ -58,7 +59,9 @@ async def bring_in_step(ws: Workspace, subject: Subject[M, Any, Any], entry: Ent
 async def _settle_tombstone(ws: Workspace, entry: Entry, pointer: Held[Pointer], tombstone: Tombstone) -> None:
     if tombstone.binding >= entry.binding:
         since = max(0, ws.tier1.seen.sequence - 1)
-        await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
+        # If the name has moved on, this drop came too late: whoever reads both again will see.
+        with suppress(NoSuchTable):
+            await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
     else:
         alive = msgspec.structs.replace(pointer.value, tombstone=None, binding=entry.binding)
         await ws.pointers.swing(pointer, alive)

@@ -87,6 +87,16 @@ class Line:
 
         self._rules.append(_Rule(what, part, skip, meet))
 
+    def reached(self, what: str, part: str, *, skip: int = 0) -> asyncio.Event:
+        """Says when a request has reached the store and had its effect."""
+        event = asyncio.Event()
+
+        async def tell() -> None:
+            event.set()
+
+        self.after(what, part, tell, skip=skip)
+        return event
+
     def delay(self, what: str, part: str, *, skip: int = 0) -> Delayed:
         delayed = Delayed()
         self._rules.append(_Rule(what, part, skip, delayed.wait))

@@ -115,11 +115,10 @@ async def test_rule_c2_the_swing_waits_for_the_answer_about_the_name():
     one, two = ground.server(), ground.server()
     await one.found("a")
     await two.load("a")
-    checked = two.line.delay("head", MANIFEST)
+    checked, claimed = two.line.delay("head", MANIFEST), two.line.reached("put", MARKER)
     working = spawn(two.commit("a", "K"))
     await checked.arrived.wait()
-    while not any(asked.startswith("put") and MARKER in asked for asked in two.line.asked):
-        await asyncio.sleep(0)
+    await claimed.wait()
     await one.rename("a", "b", "rename")
     await checked.answer()
     with pytest.raises(NoSuchTable):
@@ -136,11 +135,10 @@ async def test_rule_c2_a_marker_made_from_an_old_name_leads_nobody_to_the_table_
     await two.load("a")
     await one.rename("a", "b", "rename")
     again = await one.create("a", "again")
-    checked = two.line.delay("head", MANIFEST)
+    checked, claimed = two.line.delay("head", MANIFEST), two.line.reached("put", MARKER)
     spawn(two.commit("a", "K"))
     await checked.arrived.wait()
-    while not any(MARKER in key for key in (await ground.audit()).objects):
-        await asyncio.sleep(0)
+    await claimed.wait()
     two.line.cut()
     ground.long_after()
     await one.commit("a", "K")
@@ -230,11 +228,11 @@ async def test_rule_c5_recovery_asks_receipts_where_the_metadata_log_is_short():
     one, two, three = ground.server(), ground.server(), ground.server()
     await one.found()
     await one.create("a", "create", properties={"write.metadata.previous-versions-max": "1"})
-    one.line.after("put", POINTER, _never)
+    swing = one.line.delay("put", POINTER)
     spawn(one.commit("a", "K"))
-    while not (await ground.audit()).landings(one.file_of("K")):
-        await asyncio.sleep(0)
+    await swing.arrived.wait()
     one.line.cut()
+    await swing.land()
     ground.long_after()
     for label in ("x", "y", "z"):
         await three.commit("a", label)
@@ -244,10 +242,6 @@ async def test_rule_c5_recovery_asks_receipts_where_the_metadata_log_is_short():
     answered = await two.commit("a", "K")
     assert [number for _, number in await landings(ground, two)] == [1]
     assert "/00001-" in answered
-
-
-async def _never() -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 # C6

@@ -149,7 +149,7 @@ async def test_a_silent_store_does_not_make_a_landed_operation_a_failure():
 
 @story
 async def test_silence_after_a_drop_has_begun_is_not_a_no():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     one.line.fail("put", COMMIT, times=100)
     with pytest.raises(OutcomeUnknown):
         await one.drop("a", "K")
@@ -159,7 +159,7 @@ async def test_silence_after_a_drop_has_begun_is_not_a_no():
 
 @story
 async def test_silence_after_a_restore_is_not_a_no():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await one.drop("a", "drop")
     dropped = await one.dropped("a")
     one.line.fail("get", POINTER, times=100)
@@ -170,7 +170,7 @@ async def test_silence_after_a_restore_is_not_a_no():
 
 @story
 async def test_silence_towards_a_retry_is_not_a_no():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await one.rename("a", "b", "K")
     two.line.fail("head", MANIFEST, times=100)
     with pytest.raises(OutcomeUnknown):
@@ -182,7 +182,7 @@ async def test_silence_towards_a_retry_is_not_a_no():
 
 @story
 async def test_rule_c7_a_retried_drop_hears_that_it_was_done():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await one.drop("a", "K")
     await one.settle()
     await two.drop("a", "K")
@@ -201,7 +201,7 @@ async def test_rule_c7_a_retried_rename_hears_that_it_was_done():
 async def test_a_name_is_not_looked_up_in_memory():
     """Another server renamed the table and made a new one of that name: this one is meant."""
     for work in ("drop", "rename"):
-        ground, one, two = await two_servers("a")
+        _ground, one, two = await two_servers("a")
         await one.rename("a", "b", "away")
         await one.create("a", "again")
         if work == "drop":
@@ -242,7 +242,7 @@ async def test_rule_n2_a_tombstone_of_an_older_binding_is_not_finished():
 @story
 async def test_rule_n2_a_late_drop_does_not_destroy_what_was_restored():
     """A drop waits on its way to tier 1 while another finishes it and a third restores the table."""
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     swing = one.line.delay("put", MANIFEST)
     late = spawn(one.drop("a", "K"))
     await swing.arrived.wait()
@@ -308,13 +308,13 @@ async def test_rule_n3_a_restore_begins_with_the_name():
 
 @story
 async def test_rule_n4_of_a_rename_and_a_drop_one_wins_and_the_other_finds_nothing():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     swing = one.line.delay("put", MANIFEST)
     drop = spawn(one.drop("a", "K"))
     await swing.arrived.wait()
     await two.rename("a", "b", "rename")
     await swing.answer()
-    with pytest.raises(NoSuchTable, match="db.a"):
+    with pytest.raises(NoSuchTable, match=r"db\.a"):
         await drop
     assert (await two.load("b")).name == "b"
 
@@ -349,7 +349,7 @@ async def create_staged(server: Server, name: str, body: dict[str, Any], key: st
 
 @story
 async def test_rule_n5_a_pointer_that_another_request_made_is_not_adopted():
-    ground, one, two = await two_servers()
+    _ground, one, two = await two_servers()
     body = await staged(one, "a", "stage")
     swing = one.line.delay("put", MANIFEST)
     first = spawn(create_staged(one, "a", body, "first"))
@@ -364,7 +364,7 @@ async def test_rule_n5_a_pointer_that_another_request_made_is_not_adopted():
 
 @story
 async def test_hazard_11_two_staged_creates_of_one_name_share_nothing():
-    ground, one, two = await two_servers()
+    _ground, one, two = await two_servers()
     first, second = await staged(one, "a", "first"), await staged(two, "a", "second")
     location = await create_staged(two, "a", second, "second commit")
     with pytest.raises((Conflict, AlreadyExists)):
@@ -376,7 +376,7 @@ async def test_hazard_11_two_staged_creates_of_one_name_share_nothing():
 
 @story
 async def test_a_staged_create_of_a_name_that_was_dropped_elsewhere_is_a_creation():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await one.drop("a", "drop")
     await create_staged(two, "a", await staged(one, "a", "stage"), "K")
     assert (await one.properties("a"))["made by"] == "stage"
@@ -388,7 +388,7 @@ async def test_a_staged_create_of_a_name_that_was_dropped_elsewhere_is_a_creatio
 @story
 async def test_rule_n6_a_load_looks_at_the_name_after_a_pointer_that_changed():
     """Renamed, and committed to under its new name: the old name never meant that."""
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await two.load("a")
     await one.commit("a", "before")
 
@@ -404,7 +404,7 @@ async def test_rule_n6_a_load_looks_at_the_name_after_a_pointer_that_changed():
 @story
 async def test_rule_n6_a_load_looks_at_the_pointer_after_a_name_that_changed():
     """The name went to another table and came back, and a commit landed in between: what was read before is old."""
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     await two.load("a")
 
     async def rival() -> None:
@@ -454,7 +454,7 @@ async def test_a_table_registered_over_another_takes_its_name_in_one_step():
 
 @story
 async def test_what_was_dropped_last_does_not_depend_on_a_checkpoint():
-    ground, one, two = await two_servers()
+    ground, one, _two = await two_servers()
     for number in range(6):
         await one.create("a", f"create {number}")
         ground.clock.at_ms += 1
@@ -482,7 +482,7 @@ async def test_commit_times_never_go_back_also_after_a_checkpoint():
 
 @story
 async def test_rule_c6_a_refused_creation_is_durable_before_it_is_heard():
-    ground, one, two = await two_servers("a")
+    _ground, one, two = await two_servers("a")
     marker = one.line.delay("put", MARKER, skip=1)
     refusal = spawn(one.create("a", "K"))
     await marker.arrived.wait()

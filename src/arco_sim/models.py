@@ -21,8 +21,11 @@ class CasRegister:
     delete -> "ok", also when there was nothing to delete.
     """
 
+    def __init__(self, first: Hashable = None) -> None:
+        self._first = first
+
     def initial(self) -> Hashable:
-        return None
+        return self._first
 
     def step(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
         after, result = self._apply(state, operation)

@@ -12,6 +12,7 @@ import msgspec
 
 from arco.catalog.manifest import Commit, Manifest, decode_commit
 from arco.catalog.names import Draft, Names
+from arco.catalog.operations import Operation, Void
 from arco.catalog.pointer import Pointer
 from arco.catalog.receipts import Receipt
 from arco.kernel.ids import CommitId
@@ -38,20 +39,25 @@ class Audit:
     breaks: list[str] = field(default_factory=list)
 
     def landings(self, file_name: str) -> list[tuple[str, int]]:
-        """Where a request landed: table and commit number, by the hash in the name of the files it would write."""
+        """Where a request landed: table and commit number, by the hash in the name of the files it would write.
+
+        A table may be registered at a file that it had before: that is the same landing.
+        """
         wanted = _FILE.search(f"/{file_name}")
         if wanted is None:
             raise ValueError(f"{file_name} is not the name of a metadata file")
-        return [
-            (uuid, number)
-            for uuid, locations in self.commits.items()
-            for number, location in locations.items()
-            if (found := _FILE.search(location)) is not None and found[1] == wanted[1]
-        ]
+        found: dict[str, tuple[str, int]] = {}
+        for uuid, locations in self.commits.items():
+            for number, location in sorted(locations.items()):
+                name = _FILE.search(location)
+                if name is not None and name[1] == wanted[1]:
+                    found.setdefault(location, (uuid, number))
+        return list(found.values())
 
-    def operations(self, key_hash: str) -> list[int]:
-        """The commits of tier 1 that have an operation under a key."""
-        return [one.sequence for one in self.chain for operation in one.operations if operation.key_hash == key_hash]
+    def operations(self, key_hash: str) -> list[Operation]:
+        """What was done to the names under a key. The word that it was refused is not among it."""
+        done = (operation for commit in self.chain for operation in commit.operations)
+        return [one for one in done if one.key_hash == key_hash and not isinstance(one, Void)]
 
 
 async def audit(store: ObjectStore, scope: Scope) -> Audit:

@@ -24,11 +24,11 @@ _GIVING_UP_EVERY = 3
 
 @dataclass(eq=False, slots=True)
 class Request:
-    """What one client wants, and what it heard. `known` is what the client knows since it first sent it."""
+    """What one client wishes, and what it heard. `known` is what the client knows since it first sent it."""
 
     client: int
     number: int
-    kind: str
+    wish: str
     key: str = ""
     known: dict[str, Any] = field(default_factory=dict)
     server: int = 0
@@ -47,7 +47,12 @@ class Request:
     alive: dict[int, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.client}-{self.number}"
+        return f"{self.wish} {self.client}-{self.number}"
+
+    @property
+    def kind(self) -> str:
+        """The first word of the wish."""
+        return self.wish.partition(" ")[0]
 
     @property
     def landed(self) -> bool:
@@ -74,9 +79,9 @@ class Clients:
         self.world = world
         self.servers = servers
         self.requests = [
-            Request(client, number, kind, server=client % servers)
+            Request(client, number, wish, server=client % servers)
             for client, script in enumerate(scripts)
-            for number, kind in enumerate(script)
+            for number, wish in enumerate(script)
         ]
         self._entropy = SeededEntropy(f"{world.seed}/clients")
 

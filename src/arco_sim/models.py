@@ -53,6 +53,21 @@ class CasRegister:
                 raise ValueError(f"a register knows no {operation.name}({operation.argument!r})")
 
 
+class Existence:
+    """Something that is there or not, from not there. space -> "ok" or "exists"; unspace -> "ok" or "missing"."""
+
+    def initial(self) -> bool:
+        return False
+
+    def step(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001 - the state is a yes or no
+        wanted = operation.name == "space"
+        result = "ok" if state is not wanted else "exists" if wanted else "missing"
+        return () if operation.result != result else (wanted,) if result == "ok" else (state,)
+
+    def step_unknown(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001
+        return (operation.name == "space",)
+
+
 class Counter:
     """A number, from zero up. increment -> the new number, or "ok" if that is not told; read -> the number."""
 

@@ -6,7 +6,7 @@ takes the name back first; then the pointer is brought to life, by whoever comes
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from arco.catalog.bases import Base, Bases
 from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
-from arco.catalog.model import Dropped, Entry, Format, Kind, Levels
+from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
 from arco.catalog.names import missing
 from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
@@ -206,7 +206,7 @@ class Relations(Generic[M, C]):
             binding = marker.binding or 1
             tombstone = Tombstone(self._ws.ulids.next(), binding, purge, author.principal, key.hash)
             with doubt():
-                location = await self.bury(marker, tombstone, author, missing(levels, name, self.subject.kind))
+                location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
             return Answer(204, metadata_location=location)
 
         answer = await once(self._ws, key, self._marker_of(levels, name, key), act)
@@ -219,7 +219,15 @@ class Relations(Generic[M, C]):
 
         return begin
 
-    async def bury(self, marker: Marker, tombstone: Tombstone, author: Author, gone: NotFound) -> str:
+    def _lost(self, levels: Levels, name: str) -> NotFound | Conflict:
+        """Why the table that a name meant is not there any more: the name means nothing now, or another table at once."""
+        if self._ws.tier1.names.find(levels, name, self.subject.kind) is None:
+            return missing(levels, name, self.subject.kind)
+        return Conflict(f"Table {dotted(levels, name)} was replaced by another meanwhile")
+
+    async def bury(
+        self, marker: Marker, tombstone: Tombstone, author: Author, lost: Callable[[], NotFound | Conflict]
+    ) -> str:
         """Tombstone the pointer, then take the name away. Only for exactly the binding that the marker says."""
         ws, uuid = self._ws, marker.table_uuid or ""
         for attempt in range(SWAP_ATTEMPTS_MAX):
@@ -231,7 +239,7 @@ class Relations(Generic[M, C]):
                 return location
             entry = ws.tier1.names.by_uuid(uuid)
             if entry is None or entry.binding != tombstone.binding:
-                raise gone
+                raise lost()
             if pointer is not None and in_step(entry, pointer) and pointer.value.binding <= tombstone.binding:
                 swung = await bury(ws, pointer, tombstone)
                 if isinstance(swung, Swung):
@@ -242,7 +250,7 @@ class Relations(Generic[M, C]):
                 try:
                     await finish_drop(ws, uuid, standing, marker.since, author)
                 except NoSuchTable:
-                    raise gone from None
+                    raise lost() from None
                 return location
             if pointer is None or not in_step(entry, pointer):
                 await bring_in_step(ws, self.subject, entry, pointer)
@@ -291,7 +299,7 @@ class Relations(Generic[M, C]):
             try:
                 await self._ws.committer.submit(operation, since=marker.since, author=author)
             except NoSuchTable:
-                raise missing(*source, self.subject.kind) from None
+                raise self._lost(*source) from None
             return Answer(204)
 
         await once(self._ws, key, self._marker_of(*source, key), act)

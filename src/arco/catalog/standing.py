@@ -5,6 +5,7 @@ is finished by anybody, to the same end:
 
   a tombstone of the name's binding    a drop has begun and not reached tier 1: finish it
   a tombstone of an older binding      the name was restored or renamed since: bring the pointer back to life
+                                       (also if the drop's own request was refused since)
   a start that the pointer has not     the table was registered: put the pointer at the file that tier 1 names
 
 The order of bindings decides, never the order of arrival. A pointer remembers the binding it was last brought to life for, so
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, Refused
 from arco.catalog.model import Entry, Kind, Start
 from arco.catalog.operations import Drop
 from arco.catalog.pointer import Pointer, Published, Source, Tombstone
@@ -61,10 +62,16 @@ async def _settle_tombstone(ws: Workspace, entry: Entry, pointer: Held[Pointer],
         since = max(0, ws.tier1.seen.sequence - 1)
         # If the name has moved on, this drop came too late: whoever reads both again will see.
         with suppress(NoSuchTable):
-            await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
+            try:
+                await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
+            except Refused:
+                await _bring_to_life(ws, entry, pointer)
     else:
-        alive = msgspec.structs.replace(pointer.value, tombstone=None, binding=entry.binding)
-        await ws.pointers.swing(pointer, alive)
+        await _bring_to_life(ws, entry, pointer)
+
+
+async def _bring_to_life(ws: Workspace, entry: Entry, pointer: Held[Pointer]) -> None:
+    await ws.pointers.swing(pointer, msgspec.structs.replace(pointer.value, tombstone=None, binding=entry.binding))
 
 
 async def bury(ws: Workspace, pointer: Held[Pointer], tombstone: Tombstone) -> SwapOutcome[Pointer]:

@@ -359,9 +359,9 @@ def _check_objects(world: World, found: Audit) -> None:
             violate(world, invariants.ALL_ACCOUNTED_FOR, f"{key} is no object of Arco's: {error}")
     files = [found.manifest.base, *found.manifest.deltas]
     needed = [file.key for file in files if file is not None]
-    needed += [
-        location.removeprefix("file:///lake/") for commits in found.commits.values() for location in commits.values()
-    ]
+    tables = {*found.names.places, *found.names.dropped}
+    for uuid in tables & found.commits.keys():
+        needed += [location.removeprefix("file:///lake/") for location in found.commits[uuid].values()]
     for key in needed:
         if key not in found.objects:
             violate(world, invariants.NOTHING_LOST, f"{key} is referred to and does not exist")

@@ -47,9 +47,9 @@ class Ground:
         self.store = MemoryStore(self.clock)
         self._servers = 0
 
-    def server(self, policy: LocationPolicy | None = None) -> "Server":
+    def server(self, policy: LocationPolicy | None = None, *, take_turns: bool = False) -> "Server":
         self._servers += 1
-        return Server(self, f"server {self._servers}", policy)
+        return Server(self, f"server {self._servers}", policy, take_turns=take_turns)
 
     def long_after(self) -> None:
         """So long that an attempt that went silent may be taken over."""
@@ -62,9 +62,11 @@ class Ground:
 class Server:
     """One process: its own memory, its own line to the store."""
 
-    def __init__(self, ground: Ground, name: str, policy: LocationPolicy | None) -> None:
+    def __init__(self, ground: Ground, name: str, policy: LocationPolicy | None, *, take_turns: bool) -> None:
         self.line = Line(ground.store)
-        self.catalog = Catalog.open(self.line, "file:///lake", SCOPE, ground.clock, SeededEntropy(name), policy)
+        self.catalog = Catalog.open(
+            self.line, "file:///lake", SCOPE, ground.clock, SeededEntropy(name), policy, take_turns=take_turns
+        )
         self.ws = self.catalog.parts
 
     async def found(self, *tables: str) -> None:

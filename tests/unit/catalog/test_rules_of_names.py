@@ -21,6 +21,7 @@ from unit.catalog.ground import (
     FIELD,
     MANIFEST,
     MARKER,
+    METADATA,
     NAMESPACE,
     POINTER,
     Ground,
@@ -130,6 +131,42 @@ async def test_a_refused_retry_is_not_done_later_by_its_first_attempt():
         await two.create("a", "K", **wanted)
     await swing.land()
     assert await list_of(two) == []
+
+
+@story
+async def test_an_attempt_that_slept_while_it_was_refused_stops():
+    ground, one, two = await two_servers("a")
+    staging = one.line.delay("put", METADATA)
+    late = spawn(one.create("a", "K"))
+    await staging.arrived.wait()
+    ground.long_after()
+    with pytest.raises(AlreadyExists):
+        await two.create("a", "K")
+    await two.drop("a", "drop")
+    await staging.answer()
+    with pytest.raises(OutcomeUnknown):
+        await late
+    assert await list_of(two) == []
+
+
+@story
+async def test_a_tombstone_whose_request_was_refused_does_not_stand():
+    """A registration over another table is refused to its client; then the tombstone of its first attempt arrives."""
+    ground, one, two = await two_servers("a", "b")
+    meant = (await two.load("a")).uuid
+    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
+    await two.drop("b", "drop")
+    tombstone = one.line.delay("put", POINTER)
+    spawn(one.register("a", location, "K", overwrite=True))
+    await tombstone.arrived.wait()
+    one.line.cut()
+    ground.long_after()
+    await two.undrop(await two.dropped("b"), "b", "undrop")
+    with pytest.raises(AlreadyExists):
+        await two.register("a", location, "K", overwrite=True)
+    await tombstone.land()
+    assert (await two.load("a")).uuid == meant
+    await two.commit("a", "commit")
 
 
 @story
@@ -447,6 +484,41 @@ async def test_a_table_registered_over_another_takes_its_name_in_one_step():
     assert (await two.load("a")).uuid == uuid
     await two.register("a", location, "K", overwrite=True)
     assert len((await ground.audit()).operations(RequestKey("K", "", "").hash)) == 1
+
+
+@story
+async def test_a_drop_that_lost_to_a_replacement_does_not_say_that_the_name_is_free():
+    _ground, one, two = await two_servers("a", "b")
+    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
+    await two.drop("b", "drop")
+    for work in ("drop", "rename"):
+        read = one.line.delay("get", POINTER) if work == "drop" else one.line.delay("put", COMMIT)
+        late = spawn(one.drop("a", "K1") if work == "drop" else one.rename("a", "c", "K2"))
+        await read.arrived.wait()
+        await two.register("a", location, f"register {work}", overwrite=True)
+        await read.answer()
+        with pytest.raises(Conflict, match="replaced"):
+            await late
+
+
+@story
+async def test_a_registration_over_a_name_that_others_change_looks_again():
+    _ground, one, two = await two_servers("a", "b")
+    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
+    uuid = (await one.load("b")).uuid
+    await two.drop("b", "drop b")
+
+    async def rival_takes() -> None:
+        await two.create("a", "again")
+
+    async def rival_leaves() -> None:
+        await two.drop("a", "drop a")
+
+    one.line.before("put", POINTER, rival_leaves)  # there is nothing to replace any more
+    one.line.before("put", MANIFEST, rival_takes)  # now there is
+    await one.register("a", location, "K", overwrite=True)
+    assert one.line.used_up
+    assert (await two.load("a")).uuid == uuid
 
 
 # What was dropped last

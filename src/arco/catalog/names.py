@@ -22,6 +22,7 @@ from arco.catalog.operations import (
     Purge,
     Rename,
     Undrop,
+    Void,
 )
 from arco.kernel.errors import (
     AlreadyExists,
@@ -169,6 +170,8 @@ class Draft:
                 self._describe(operation, at_ms)
             case Purge():
                 self._purge(operation)
+            case Void():
+                pass
 
     def merge(self) -> None:
         """Make everything that was tried the committed state."""

@@ -6,6 +6,7 @@ the place the intent says (or in one that the location policy allows), and take 
 creation. Losing that race is a conflict.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from arco.iceberg.guardrails import Allowed
 from arco.iceberg.locations import same_place
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CreateTable
-from arco.kernel.errors import AlreadyExists, Conflict, CorruptObject, InvalidInput, OutcomeUnknown
+from arco.kernel.errors import AlreadyExists, Conflict, CorruptObject, InvalidInput, NoSuchTable, OutcomeUnknown
 from arco.kernel.ids import TableUuid, clip, new_uuid4
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
 from arco.storage.keys import Slug, StagedIntentKey
@@ -125,7 +126,8 @@ class Staging:
         async def begin() -> Marker:
             if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
                 # The name is taken, if that is still so: the requirement that it is not fails like any other.
-                requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
+                with suppress(NoSuchTable):
+                    requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
             return self._tables.first_marker(key, _assigned_uuid(request) or new_uuid4(self._ws.entropy))
 
         async def act(marker: Marker) -> Answer:

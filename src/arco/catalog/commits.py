@@ -199,7 +199,7 @@ class _Attempt(Generic[M, R]):
             base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._allowed
         )
         name = self._ws.files.name(self._key, pointer.commit_number + 1)
-        location = f"{self._subject.metadata_folder(after)}/{name}"
+        location = self._subject.metadata_file(after, name)
         return Prepared(base, after, location, self._ws.ulids.next())
 
     async def _nothing_to_do(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:

@@ -23,12 +23,13 @@ from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown
+from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown, TooLarge
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
     COMMIT_GROUP_OPERATIONS_MAX,
     MANIFEST_TAIL_BYTES_MAX,
     MANIFEST_TAIL_COMMITS_MAX,
+    OPERATION_BYTES_MAX,
     SWAP_ATTEMPTS_MAX,
 )
 from arco.storage.cas import Held, Overtaken, Swung
@@ -86,6 +87,10 @@ class Committer:
         `since` is the number of the commit that the operation's marker was claimed at: what is in the chain after it under
         the same key is this operation, done already. Raises why the operation does not apply, or OutcomeUnknown.
         """
+        size_bytes = len(msgspec.json.encode(operation))
+        if size_bytes > OPERATION_BYTES_MAX:
+            # Alone, before it joins a group: the others must not be refused for its size.
+            raise TooLarge(f"a change of {size_bytes} bytes to the catalog", hint=f"at most {OPERATION_BYTES_MAX}")
         settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._queue.append(_Waiting(operation, since, author or Author(), settled))
         if self._running is None or self._running.done():

@@ -11,6 +11,7 @@ import msgspec
 from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.governance import check_columns, given_fields
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import ColumnNote, Dropped, Entry, Format, Governance, Kind, Levels, dotted
@@ -185,7 +186,8 @@ class Inventory:
             await self._ws.committer.submit(operation, since=marker.since, author=author)
             reach("undrop.named")
             if entry.format is Format.ICEBERG:
-                await self._relations(entry).stand(uuid)
+                with doubt():
+                    await self._relations(entry).stand(uuid)
             return Answer(200, body=msgspec.json.encode((levels, name)).decode())
 
         answer = await once(self._ws, key, begin, act)

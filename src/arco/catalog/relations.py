@@ -107,6 +107,8 @@ class Relations(Generic[M, C]):
         """A new table and where its metadata lies."""
 
         async def begin() -> Marker:
+            if self._ws.tier1.held is None:
+                await self._ws.tier1.current()  # what was dropped under this name says which asset it is
             return self.first_marker(key, new_uuid4(self._ws.entropy))
 
         def described(marker: Marker) -> M:
@@ -152,7 +154,7 @@ class Relations(Generic[M, C]):
         return table_folder(self._ws.scope, slug, TableUuid(uuid))
 
     def _first_location(self, metadata: M, key: RequestKey) -> str:
-        return f"{self.subject.metadata_folder(metadata)}/{self._ws.files.name(key, 0)}"
+        return self.subject.metadata_file(metadata, self._ws.files.name(key, 0))
 
     async def stage_new(self, metadata: M, key: RequestKey, source: Source, marker: Marker) -> None:
         """The first metadata file and the pointer of a table that has no name yet: nobody can see them."""

@@ -62,6 +62,7 @@ SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600
 
 # Tier 1: operations in one grouped commit, commits kept inline in the manifest, and the caps of its L0 deltas.
 COMMIT_GROUP_OPERATIONS_MAX = 64
+OPERATION_BYTES_MAX = 256 * 1024
 MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50

@@ -111,7 +111,7 @@ def arco_server(work: Path) -> Iterator[str]:
     serve = [str(Path(sys.executable).with_name("arco")), "serve"]
     root = work / "lake"
     root.mkdir()
-    command = [*serve, "--root", str(root), "--port", "0"]
+    command = [*serve, "--root", str(root), "--port", "0", "--log", "text"]
     described = subprocess.run([*serve, "--help"], capture_output=True, text=True, check=True).stdout
     if "--allow-location" in described:
         command += ["--allow-location", f"file:{TMP}"]

@@ -1,6 +1,7 @@
 """The application on a real socket inside the test's own process, with limits and handlers of the test's choice."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,13 +33,19 @@ def served(bounds: Bounds, more: Sequence[Route] = (), keep_alive_s: int = 75) -
 
 
 @contextmanager
-def server_of(bounds: Bounds, more: Sequence[Route] = (), keep_alive_s: int = 75) -> Iterator[tuple[uvicorn.Server, str]]:
+def server_of(
+    bounds: Bounds, more: Sequence[Route] = (), keep_alive_s: int = 75, send_bytes: int | None = None
+) -> Iterator[tuple[uvicorn.Server, str]]:
+    """The same with the server itself. `send_bytes` is what the system may hold of an answer that is not read."""
     app = make_app(Setup(bounds=bounds), more)
     config = uvicorn.Config(
         app, port=0, http=guarded(bounds), ws="none", lifespan="on", log_config=None, timeout_keep_alive=keep_alive_s
     )
     server = _Server(config)
-    thread = threading.Thread(target=server.run)
+    listener = socket.create_server(("127.0.0.1", 0))
+    if send_bytes is not None:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
         server.listens.wait()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from arco.kernel.clock import SystemClock
 from arco.kernel.errors import (
     ERROR_TABLE,
     AccessDenied,
@@ -265,6 +266,62 @@ def test_a_request_cut_off_by_the_end_of_the_server_is_answered_as_unknown():
     run(scenario())
 
 
+def test_a_request_that_is_answered_in_time_is_answered_once(caplog):
+    async def scenario():
+        async def quick(_request):
+            return no_content()
+
+        assert (await ask(with_handler(quick, Bounds(request_s=0)), "POST", "/try")).status == 204
+        for _ in range(5):  # a timer that was left running would fire now
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.INFO, "arco.http"):
+        run(scenario())
+    assert [record.message for record in caplog.records if record.name == "arco.http"] == ["request"]
+
+
+# The end
+
+
+def test_at_the_end_what_answers_left_to_do_is_finished_before_the_store_is_closed():
+    async def scenario():
+        done: list[str] = []
+
+        class Store(MemoryStore):
+            async def close(self):
+                done.append("closed")
+
+        app = make_app(store=Store(SystemClock()))
+
+        async def settle():
+            await asyncio.sleep(0)
+            done.append("settled")
+
+        app._state.settle = settle
+        messages = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+
+        async def receive():
+            return messages.pop(0)
+
+        async def send(message):
+            done.append(message["type"])
+
+        await app({"type": "lifespan"}, receive, send)
+        assert done == ["lifespan.startup.complete", "settled", "closed", "lifespan.shutdown.complete"]
+
+    run(scenario())
+
+
+def test_the_end_does_not_wait_for_ever(caplog):
+    async def scenario():
+        app = make_app(Setup(bounds=Bounds(stop_s=0)))
+        app._state.settle = asyncio.Event().wait
+        await app._end()
+
+    run(scenario())
+    assert "is not finished" in caplog.text
+
+
 # Room
 
 
@@ -289,6 +346,38 @@ def test_more_requests_than_there_is_room_for_are_refused_before_anything_is_don
         assert len(begun) == 2
         go_on.set()
         assert [answer.status for answer in await asyncio.gather(*running)] == [204, 204]
+
+    run(scenario())
+
+
+def test_a_request_whose_body_comes_late_finds_the_room_taken():
+    async def scenario():
+        go_on, begun = asyncio.Event(), asyncio.Event()
+
+        async def slow(_request):
+            begun.set()
+            await go_on.wait()
+            return no_content()
+
+        app = with_handler(slow, Bounds(requests_at_once=1))
+        late = Exchange("POST", "/try", [b"a", b"b"])
+        last = late.messages.pop()
+        asked = asyncio.Event()
+
+        async def receive():
+            if not late.messages:
+                asked.set()
+                await begun.wait()
+                return last
+            return late.messages.pop(0)
+
+        late.receive = receive
+        waiting = asyncio.create_task(late.run(app))
+        await asked.wait()
+        first = asyncio.create_task(ask(app, "POST", "/try"))
+        assert (await waiting).error == (503, "ServiceUnavailableException")
+        go_on.set()
+        assert (await first).status == 204
 
     run(scenario())
 

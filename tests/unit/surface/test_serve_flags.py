@@ -1,5 +1,6 @@
 """`arco serve` before it serves: what is wrong is one line with the way out, and nothing is touched."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -7,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from arco.surface.cli.listening import addresses_of, bind, is_loopback, load_certificate
-from arco.surface.cli.main import run
+from arco.surface.cli.main import app, run
 
 CANARY = "canary-token-20c1"
 Command = Callable[..., tuple[int, str]]
@@ -89,6 +91,15 @@ def test_a_token_that_no_client_could_send_is_refused_and_not_repeated(serve, fo
     assert (code, err.count("\n")) == (2, 1)
     assert says in err
     assert list(folder.iterdir()) == []
+
+
+def test_help_teaches_and_every_flag_is_documented():
+    shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).stdout
+    for word in ("Examples:", "arco serve --root ./lake", "ARCO_TOKEN", "/health"):
+        assert word in shown
+    page = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text()
+    flags = set(re.findall(r"(--[a-z][a-z-]+)", shown)) - {"--help", "--option"}
+    assert {flag for flag in flags if f"`{flag}" not in page} == set()
 
 
 def test_an_unknown_word_for_the_log_says_the_known_ones(serve):

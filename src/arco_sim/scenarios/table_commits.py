@@ -14,6 +14,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.canonical_json import request_hash
@@ -42,7 +43,9 @@ class Lenient(LocationPolicy):
 
 
 def open_catalog(env: Env, policy: LocationPolicy | None = None, *, take_turns: bool = False) -> Catalog:
-    return Catalog.open(env.store, "file:///lake", SCOPE, env.clock, env.entropy, policy, take_turns=take_turns)
+    return Catalog.open(
+        env.store, "file:///lake", SCOPE, env.clock, env.entropy, policy, choices=Choices(take_turns=take_turns)
+    )
 
 
 def unkeyed(name: str) -> RequestKey:

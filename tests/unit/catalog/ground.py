@@ -12,6 +12,7 @@ from arco.catalog.model import Dropped, Entry
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
@@ -65,7 +66,7 @@ class Server:
     def __init__(self, ground: Ground, name: str, policy: LocationPolicy | None, *, take_turns: bool) -> None:
         self.line = Line(ground.store)
         self.catalog = Catalog.open(
-            self.line, "file:///lake", SCOPE, ground.clock, SeededEntropy(name), policy, take_turns=take_turns
+            self.line, "file:///lake", SCOPE, ground.clock, SeededEntropy(name), policy, Choices(take_turns=take_turns)
         )
         self.ws = self.catalog.parts
 

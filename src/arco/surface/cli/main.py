@@ -75,6 +75,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     at_once: Annotated[
         int, typer.Option(metavar="N", help="Requests worked on at a time; more are told to come again.")
     ] = 256,
+    take_turns: Annotated[
+        bool,
+        typer.Option("--take-turns", help="Wait for other servers on this root before changing names; for many of them."),
+    ] = False,
+    any_key: Annotated[
+        bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
+    ] = False,
     log: Annotated[
         LogWord | None, typer.Option(help="The form of the log, on stderr. Default: text at a terminal, json elsewhere.")
     ] = None,
@@ -106,6 +113,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         log_level=log_level,
         timeout_s=timeout,
         at_once=at_once,
+        take_turns=take_turns,
+        any_key=any_key,
     )
     serve_command.serve(root, option or [], flags)
 

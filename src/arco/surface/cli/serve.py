@@ -10,6 +10,7 @@ import uvicorn
 from rich.console import Console
 
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.workspace import Choices
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import InvalidInput
@@ -44,6 +45,8 @@ class Flags:
     log_level: str = "info"
     timeout_s: float = REQUEST_TIMEOUT_S
     at_once: int = REQUESTS_AT_ONCE_MAX
+    take_turns: bool = False
+    any_key: bool = False
 
 
 def serve(root: str | None, options: list[str], flags: Flags) -> None:
@@ -58,7 +61,8 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     policy = LocationPolicy.of(flags.allow_location, clock, entropy)
     parsed = parse_root(settings.root)
     known = settings.known
-    state = ServerState(store, base_uri(parsed, known), client_config(parsed, known), policy, clock, entropy)
+    choices = Choices(take_turns=flags.take_turns, require_uuid7=not flags.any_key)
+    state = ServerState(store, base_uri(parsed, known), client_config(parsed, known), policy, clock, entropy, choices)
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
     app = App(state, UlidSource(clock, entropy), setup)
     _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
@@ -24,8 +25,7 @@ class ServerState:
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
-        *,
-        take_turns: bool = False,
+        choices: Choices | None = None,
     ) -> None:
         self.store = store
         self.client_config = client_config
@@ -33,7 +33,7 @@ class ServerState:
         self._policy = policy
         self.clock = clock
         self._entropy = entropy
-        self._take_turns = take_turns
+        self._choices = choices
         self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
         self._appenders: dict[Scope, Appender] = {}
@@ -59,7 +59,7 @@ class ServerState:
             self.clock,
             self._entropy,
             self._policy,
-            take_turns=self._take_turns,
+            self._choices,
         )
         parts = catalog.parts
         checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)

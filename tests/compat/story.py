@@ -16,7 +16,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Description, Inventory, NewTable
 from arco.catalog.model import ColumnNote, Format, Governance, Levels, Sensitivity
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
-from arco.catalog.operations import Purge
+from arco.catalog.operations import Purge, Void
 from arco.catalog.pointer import Source
 from arco.catalog.workspace import Choices
 from arco.iceberg import requests
@@ -213,6 +213,11 @@ class _Story:
         self.remember("stage", key, body)
         await self.settle()
 
+    async def refused(self) -> None:
+        """A request whose first attempt went silent, and whose second was refused: its key is void in the chain."""
+        parts = self.catalog.parts
+        await parts.committer.submit(Void(key_hash=self.plain().hash), since=parts.tier1.seen.sequence, author=_AUTHOR)
+
     async def deaths(self) -> None:
         """A drop that got as far as its tombstone, and a commit that landed and told nobody."""
         await self.create("leaving", 2)
@@ -243,6 +248,7 @@ async def tell() -> Told:
     await story.registered()
     await story.checkpoint()
     await story.staged()
+    await story.refused()
     await story.deaths()
     return Told(story.store.objects(), story.asked, story.clock.at_ms)
 

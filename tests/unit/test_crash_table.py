@@ -16,15 +16,16 @@ import pytest
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.committer import Author
-from arco.catalog.idempotency import RequestKey
+from arco.catalog.idempotency import RequestKey, State
 from arco.catalog.model import Levels
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.pointer import Source
 from arco.catalog.receipts import commit_key
+from arco.catalog.settling import NeverLands, settle
 from arco.iceberg import requests
 from arco.kernel import crash_points
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import ArcoError, NoSuchTable, Unavailable
+from arco.kernel.errors import ArcoError, Fenced, NoSuchTable, Unavailable
 from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S
 from arco.kernel.scope import Scope
@@ -251,6 +252,25 @@ async def after_register_named(ground: Ground) -> None:
     assert await ground.times_in_chain() == 1
 
 
+async def settle_commit(ground: Ground) -> Any:
+    return await settle(ground.catalog.parts, ground.key, "given up")
+
+
+async def after_settle(ground: Ground) -> None:
+    """Whoever settles again comes to the same end, and the attempt that was given up hears of it."""
+    assert await settle_commit(ground) == NeverLands()
+    with pytest.raises(Fenced, match="given up"):
+        await ground.again(commit)
+    assert (await ground.load("orders")).pointer.value.commit_number == 0
+
+
+async def after_settle_marker_taken(ground: Ground) -> None:
+    held = await ground.catalog.parts.markers.object(ground.key).read()
+    assert held is not None
+    assert held.value.state is State.SETTLING
+    await after_settle(ground)
+
+
 Step = Callable[[Ground], Awaitable[Any]]
 
 CRASHES: dict[str, tuple[Step, Step]] = {
@@ -264,6 +284,9 @@ CRASHES: dict[str, tuple[Step, Step]] = {
     "drop.tombstone_written": (drop, after_drop_tombstone_written),
     "undrop.named": (undrop, after_undrop_named),
     "register.named": (register, after_register_named),
+    "settle.key_in_use": (settle_commit, after_settle),
+    "settle.marker_taken": (settle_commit, after_settle_marker_taken),
+    "settle.swing_dead": (settle_commit, after_settle_marker_taken),
 }
 
 
@@ -284,6 +307,8 @@ def test_what_the_table_says_of_a_crash_is_true(point: str) -> None:
         ground = Ground()
         await ground.prepare()
         work, then = CRASHES[point]
+        if work is settle_commit:  # there is something to settle: a commit whose process died before its swing
+            await ground.die_at("commit.staged", commit)
         await ground.die_at(point, work)
         await then(ground)
 

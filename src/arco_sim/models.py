@@ -21,11 +21,8 @@ class CasRegister:
     delete -> "ok", also when there was nothing to delete.
     """
 
-    def __init__(self, first: Hashable = None) -> None:
-        self._first = first
-
     def initial(self) -> Hashable:
-        return self._first
+        return None
 
     def step(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
         after, result = self._apply(state, operation)
@@ -51,6 +48,41 @@ class CasRegister:
                 return None, "ok"
             case _:
                 raise ValueError(f"a register knows no {operation.name}({operation.argument!r})")
+
+
+class Table:
+    """What a table holds: a label, and how many columns it has had.
+
+    read -> the label; set(label) -> "ok"; column((last, label)) -> "ok", or "refused" if the last column is another.
+    """
+
+    def __init__(self, label: str, columns: int) -> None:
+        self._first = (label, columns)
+
+    def initial(self) -> tuple[str, int]:
+        return self._first
+
+    def step(self, state: tuple[str, int], operation: Operation) -> tuple[tuple[str, int], ...]:
+        label, columns = state
+        match operation.name, operation.argument, operation.result:
+            case "read", _, seen:
+                return (state,) if seen == label else ()
+            case "column", (last, _), "refused":
+                return (state,) if last != columns else ()
+            case _:
+                return self.step_unknown(state, operation)
+
+    def step_unknown(self, state: tuple[str, int], operation: Operation) -> tuple[tuple[str, int], ...]:
+        match operation.name, operation.argument:
+            case "set", str(label):
+                return ((label, state[1]),)
+            case "column", (last, str(label)):
+                return ((label, state[1] + 1),) if last == state[1] else ()
+            case _:
+                raise ValueError(f"a table knows no {operation.name}({operation.argument!r})")
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "read" or operation.result == "refused"
 
 
 class Existence:

@@ -94,7 +94,9 @@ def _run_scenario(mutant: Mutant, environment: dict[str, str]) -> Catch:
 
 def _run_test(mutant: Mutant, root: Path, environment: dict[str, str]) -> Catch:
     quiet = ["-q", "--tb=line", "-p", "no:cacheprovider", "--rootdir", str(root), "-c", str(root / "pyproject.toml")]
-    done = _run([sys.executable, "-m", "pytest", *quiet, str(root / mutant.test)], environment)
+    # Only the plugin that the settings name: loading the others would take longer than the test.
+    alone = {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = _run([sys.executable, "-m", "pytest", "-p", "pytest_timeout", *quiet, str(root / mutant.test)], alone)
     if done.returncode not in (_PASSED, _FAILED):
         raise InvalidInput(f"mutant {mutant.name} does not run: {done.stdout.strip()[-300:]}", hint="mend its replacement")
     return Catch(mutant, done.returncode == _FAILED, violation=f"{mutant.watch} fails")

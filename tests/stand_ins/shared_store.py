@@ -19,10 +19,11 @@ Action = Callable[[], Awaitable[object]]
 
 
 class Delayed:
-    """A request on its way. `arrived` when it was sent; `land` is the moment the store gets it, `answer` the reply."""
+    """A request on its way. `holds` begins some work and waits until it has sent the request; `land` is the moment the
+    store gets it, `answer` the reply."""
 
     def __init__(self) -> None:
-        self.arrived = asyncio.Event()
+        self._sent = asyncio.Event()
         self._answered = asyncio.Event()
         self._effect: Effect | None = None
         self._result: Any = None
@@ -30,9 +31,19 @@ class Delayed:
 
     async def wait(self, effect: Effect) -> Any:
         self._effect = effect
-        self.arrived.set()
+        self._sent.set()
         await self._answered.wait()
         return self._result
+
+    async def holds(self, work: Awaitable[Any]) -> "asyncio.Future[Any]":
+        """The work goes on by itself, up to this request and after its answer. Nobody has to wait for its end."""
+        working: asyncio.Future[Any] = asyncio.ensure_future(work)
+        working.add_done_callback(lambda done: done.cancelled() or done.exception())
+        sent = asyncio.ensure_future(self._sent.wait())
+        await asyncio.wait([working, sent], return_when=asyncio.FIRST_COMPLETED)
+        sent.cancel()
+        assert self._sent.is_set(), "the work came to its end without this request"
+        return working
 
     async def land(self) -> Any:
         """The store gets it now. Nobody hears the reply."""

@@ -23,7 +23,7 @@ from arco_sim import invariants
 from arco_sim.audit import Audit, audit
 from arco_sim.clients import Clients, Request
 from arco_sim.faults import Fault, FaultProfile
-from arco_sim.models import CasRegister
+from arco_sim.models import Table
 from arco_sim.scenario import check_linearizable, violate
 from arco_sim.world import Env, World
 
@@ -120,17 +120,22 @@ class TableCommitsScenario:
                 self._note_load(world, request)
             elif "body" in request.known:
                 judge_commit(world, env, found, request)
-                self._note_commit(world, found, env, request)
-        check_linearizable(world, CasRegister(_FIRST))
+                self._note_commit(world, request, landed=bool(landings(env, found, request)))
+        check_linearizable(world, Table(_FIRST, 1))
 
     def _note_load(self, world: World, request: Request) -> None:
         if request.landed:
             world.history.append(request.operation("read", None, request.answer, key=TABLE))
 
-    def _note_commit(self, world: World, found: Audit, env: Env, request: Request) -> None:
-        """What landed is a write, whenever it was answered; what did not is nothing."""
-        if landings(env, found, request):
-            world.history.append(request.operation("write", str(request), "ok", key=TABLE))
+    def _note_commit(self, world: World, request: Request, *, landed: bool) -> None:
+        """What landed was written, whenever it was answered; a refusal must have been right at some moment."""
+        if request.kind == "column" and (landed or request.refusal is not None):
+            last = request.known["body"]["requirements"][0]["last-assigned-field-id"]
+            world.history.append(
+                request.operation("column", (last, str(request)), "ok" if landed else "refused", key=TABLE)
+            )
+        elif landed:
+            world.history.append(request.operation("set", str(request), "ok", key=TABLE))
 
 
 def key_of(request: Request) -> RequestKey:

@@ -1,7 +1,7 @@
 """Servers on one store, for tests that say which request meets what."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
@@ -150,10 +150,3 @@ def new_column(last_column_id: int, name: str) -> dict[str, Any]:
             {"action": "set-current-schema", "schema-id": -1},
         ],
     }
-
-
-def spawn(work: Awaitable[Any]) -> "asyncio.Future[Any]":
-    """Something that goes on by itself, and whose end nobody may wait for."""
-    task: asyncio.Future[Any] = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task

@@ -16,7 +16,7 @@ from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.limits import TURN_LEASE_S
 from arco.storage.keys import CatalogCommitKey
 from arco.storage.port import Always
-from unit.catalog.ground import COMMIT, POINTER, SCOPE, Ground, spawn, story
+from unit.catalog.ground import COMMIT, POINTER, SCOPE, Ground, story
 
 SOURCE = Path(arco.__file__).parent
 ONLY_UPKEEP_DELETES = ("storage", "upkeep")
@@ -28,8 +28,7 @@ async def test_hazard_01_a_retry_whose_commit_others_have_buried_is_not_done_aga
     one, two, three = ground.server(), ground.server(), ground.server()
     await one.found("a")
     swing = one.line.delay("put", POINTER)
-    spawn(one.commit("a", "K"))
-    await swing.arrived.wait()
+    await swing.holds(one.commit("a", "K"))
     await swing.land()
     one.line.cut()
     ground.long_after()
@@ -48,8 +47,7 @@ async def test_hazard_02_and_19_a_stolen_turn_loses_no_update():
     one, two = ground.server(take_turns=True), ground.server(take_turns=True)
     await one.found()
     written = one.line.delay("put", COMMIT)
-    first = spawn(one.make_namespace("one", "K1"))
-    await written.arrived.wait()
+    first = await written.holds(one.make_namespace("one", "K1"))
     ground.clock.at_ms += round(TURN_LEASE_S + 1) * 1000
     ground.clock.elapsed_s += TURN_LEASE_S + 1
     await two.make_namespace("two", "K2")

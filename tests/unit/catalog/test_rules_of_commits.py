@@ -25,7 +25,6 @@ from unit.catalog.ground import (
     Server,
     new_column,
     setting,
-    spawn,
     story,
 )
 
@@ -33,8 +32,7 @@ from unit.catalog.ground import (
 async def swing_under_way(ground: Ground, server: Server, body=None) -> Delayed:
     """A server dies with the swing of commit K on its way to the store; so long ago that the key may be taken over."""
     swing = server.line.delay("put", POINTER)
-    spawn(server.commit("a", "K", body))
-    await swing.arrived.wait()
+    await swing.holds(server.commit("a", "K", body))
     server.line.cut()
     ground.long_after()
     return swing
@@ -116,8 +114,7 @@ async def test_rule_c2_the_swing_waits_for_the_answer_about_the_name():
     await one.found("a")
     await two.load("a")
     checked, claimed = two.line.delay("head", MANIFEST), two.line.reached("put", MARKER)
-    working = spawn(two.commit("a", "K"))
-    await checked.arrived.wait()
+    working = await checked.holds(two.commit("a", "K"))
     await claimed.wait()
     await one.rename("a", "b", "rename")
     await checked.answer()
@@ -136,8 +133,7 @@ async def test_rule_c2_a_marker_made_from_an_old_name_leads_nobody_to_the_table_
     await one.rename("a", "b", "rename")
     again = await one.create("a", "again")
     checked, claimed = two.line.delay("head", MANIFEST), two.line.reached("put", MARKER)
-    spawn(two.commit("a", "K"))
-    await checked.arrived.wait()
+    await checked.holds(two.commit("a", "K"))
     await claimed.wait()
     two.line.cut()
     ground.long_after()
@@ -229,8 +225,7 @@ async def test_rule_c5_recovery_asks_receipts_where_the_metadata_log_is_short():
     await one.found()
     await one.create("a", "create", properties={"write.metadata.previous-versions-max": "1"})
     swing = one.line.delay("put", POINTER)
-    spawn(one.commit("a", "K"))
-    await swing.arrived.wait()
+    await swing.holds(one.commit("a", "K"))
     one.line.cut()
     await swing.land()
     ground.long_after()
@@ -275,8 +270,7 @@ async def test_rule_c6_a_refusal_is_durable_before_it_is_heard():
     await one.found("a")
     body = new_column(2, "c")
     marker = one.line.delay("put", MARKER)
-    refusal = spawn(one.commit("a", "K", body))
-    await marker.arrived.wait()
+    refusal = await marker.holds(one.commit("a", "K", body))
     for _ in range(50):
         await asyncio.sleep(0)
     assert not refusal.done()
@@ -390,8 +384,7 @@ async def test_rule_c8_a_duplicate_of_what_is_under_way_is_told_that_nobody_know
     one, two = ground.server(), ground.server()
     await one.found("a")
     swing = one.line.delay("put", POINTER)
-    first = spawn(one.commit("a", "K"))
-    await swing.arrived.wait()
+    first = await swing.holds(one.commit("a", "K"))
     with pytest.raises(OutcomeUnknown):
         await two.commit("a", "K")
     await swing.answer()
@@ -453,8 +446,7 @@ async def test_rule_c9_the_next_swing_waits_for_the_receipt_of_the_last():
     one.line.delay("put", RECEIPT, skip=1)  # the receipt of the creation goes first
     await one.commit("a", "K")
     receipt = two.line.delay("put", RECEIPT)
-    second = spawn(two.commit("a", "second"))
-    await receipt.arrived.wait()
+    second = await receipt.holds(two.commit("a", "second"))
     for _ in range(50):
         await asyncio.sleep(0)
     assert (await ground.audit()).landings(two.file_of("second")) == []

@@ -27,7 +27,6 @@ from unit.catalog.ground import (
     Ground,
     Server,
     commit_key,
-    spawn,
     story,
 )
 
@@ -43,8 +42,7 @@ async def two_servers(*tables: str) -> tuple[Ground, Server, Server]:
 async def died_after(ground: Ground, server: Server, what: str, part: str, work: Any) -> None:
     """The server's request has its effect, and the server is dead before it hears of it."""
     heard = server.line.delay(what, part)
-    spawn(work)
-    await heard.arrived.wait()
+    await heard.holds(work)
     server.line.cut()
     await heard.land()
     ground.long_after()
@@ -123,8 +121,7 @@ async def test_a_refused_retry_is_not_done_later_by_its_first_attempt():
     await one.found()
     wanted = {"properties": {"write.data.path": "file:///elsewhere/a"}}
     swing = one.line.delay("put", MANIFEST)
-    spawn(one.create("a", "K", **wanted))
-    await swing.arrived.wait()
+    await swing.holds(one.create("a", "K", **wanted))
     one.line.cut()
     ground.long_after()
     with pytest.raises(InvalidInput):
@@ -137,8 +134,7 @@ async def test_a_refused_retry_is_not_done_later_by_its_first_attempt():
 async def test_an_attempt_that_slept_while_it_was_refused_stops():
     ground, one, two = await two_servers("a")
     staging = one.line.delay("put", METADATA)
-    late = spawn(one.create("a", "K"))
-    await staging.arrived.wait()
+    late = await staging.holds(one.create("a", "K"))
     ground.long_after()
     with pytest.raises(AlreadyExists):
         await two.create("a", "K")
@@ -157,8 +153,7 @@ async def test_a_tombstone_whose_request_was_refused_does_not_stand():
     location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
     await two.drop("b", "drop")
     tombstone = one.line.delay("put", POINTER)
-    spawn(one.register("a", location, "K", overwrite=True))
-    await tombstone.arrived.wait()
+    await tombstone.holds(one.register("a", location, "K", overwrite=True))
     one.line.cut()
     ground.long_after()
     await two.undrop(await two.dropped("b"), "b", "undrop")
@@ -281,8 +276,7 @@ async def test_rule_n2_a_late_drop_does_not_destroy_what_was_restored():
     """A drop waits on its way to tier 1 while another finishes it and a third restores the table."""
     _ground, one, two = await two_servers("a")
     swing = one.line.delay("put", MANIFEST)
-    late = spawn(one.drop("a", "K"))
-    await swing.arrived.wait()
+    late = await swing.holds(one.drop("a", "K"))
     with pytest.raises(NoSuchTable):
         await two.load("a")
     await two.undrop(await two.dropped("a"), "a", "undrop")
@@ -295,8 +289,7 @@ async def test_rule_n2_a_late_drop_does_not_destroy_what_was_restored():
 async def test_rule_n2_a_drop_that_slept_through_a_restore_does_not_strike_the_restored_table():
     ground, one, two = await two_servers("a")
     read = one.line.delay("get", POINTER)
-    late = spawn(one.drop("a", "K"))
-    await read.arrived.wait()
+    late = await read.holds(one.drop("a", "K"))
     await two.drop("a", "other")
     await two.undrop(await two.dropped("a"), "a", "undrop")
     await read.answer()
@@ -332,8 +325,7 @@ async def test_rule_n3_a_restore_begins_with_the_name():
     uuid = (await one.load("a")).uuid
     await one.drop("a", "drop")
     swing = one.line.delay("put", MANIFEST)
-    spawn(one.undrop(await one.dropped("a"), "a", "K"))
-    await swing.arrived.wait()
+    await swing.holds(one.undrop(await one.dropped("a"), "a", "K"))
     one.line.cut()
     assert (await ground.audit()).pointers[uuid].tombstone is not None
     await swing.land()
@@ -347,8 +339,7 @@ async def test_rule_n3_a_restore_begins_with_the_name():
 async def test_rule_n4_of_a_rename_and_a_drop_one_wins_and_the_other_finds_nothing():
     _ground, one, two = await two_servers("a")
     swing = one.line.delay("put", MANIFEST)
-    drop = spawn(one.drop("a", "K"))
-    await swing.arrived.wait()
+    drop = await swing.holds(one.drop("a", "K"))
     await two.rename("a", "b", "rename")
     await swing.answer()
     with pytest.raises(NoSuchTable, match=r"db\.a"):
@@ -389,8 +380,7 @@ async def test_rule_n5_a_pointer_that_another_request_made_is_not_adopted():
     _ground, one, two = await two_servers()
     body = await staged(one, "a", "stage")
     swing = one.line.delay("put", MANIFEST)
-    first = spawn(create_staged(one, "a", body, "first"))
-    await swing.arrived.wait()
+    first = await swing.holds(create_staged(one, "a", body, "first"))
     other = {**body, "updates": [*body["updates"], {"action": "set-properties", "updates": {"made by": "another"}}]}
     with pytest.raises(Conflict):
         await create_staged(two, "a", other, "second")
@@ -451,8 +441,7 @@ async def test_rule_n6_a_load_looks_at_the_pointer_after_a_name_that_changed():
 
     two.line.before("head", MANIFEST, rival)
     pointer = two.line.delay("head", POINTER)
-    loading = spawn(two.properties("a"))
-    await pointer.arrived.wait()
+    loading = await pointer.holds(two.properties("a"))
     await pointer.answer()
     assert (await loading)["last"] == "late"
 
@@ -493,8 +482,7 @@ async def test_a_drop_that_lost_to_a_replacement_does_not_say_that_the_name_is_f
     await two.drop("b", "drop")
     for work in ("drop", "rename"):
         read = one.line.delay("get", POINTER) if work == "drop" else one.line.delay("put", COMMIT)
-        late = spawn(one.drop("a", "K1") if work == "drop" else one.rename("a", "c", "K2"))
-        await read.arrived.wait()
+        late = await read.holds(one.drop("a", "K1") if work == "drop" else one.rename("a", "c", "K2"))
         await two.register("a", location, f"register {work}", overwrite=True)
         await read.answer()
         with pytest.raises(Conflict, match="replaced"):
@@ -556,8 +544,7 @@ async def test_commit_times_never_go_back_also_after_a_checkpoint():
 async def test_rule_c6_a_refused_creation_is_durable_before_it_is_heard():
     _ground, one, two = await two_servers("a")
     marker = one.line.delay("put", MARKER, skip=1)
-    refusal = spawn(one.create("a", "K"))
-    await marker.arrived.wait()
+    refusal = await marker.holds(one.create("a", "K"))
     for _ in range(50):
         await asyncio.sleep(0)
     assert not refusal.done()

@@ -49,8 +49,11 @@ mutants: setup ## plant every known bug; each must be caught
 crashpoints: setup ## every step of every scenario × every fault, then every pair
 	$(PY) -m arco_sim crashpoints all --pairs-max 15000
 
-kill: setup ## processes killed at random while they increment one object
+kill: setup ## processes killed at random while they increment one object; servers killed at random under load
 	$(PY) -m tests.integration.kill_rounds --rounds 200
+	$(PY) -m tests.integration.server_kill_rounds --rounds 100 --store local
+	$(PY) -m tests.integration.server_kill_rounds --rounds 50 --store local --takeover-s 1
+	$(PY) -m tests.integration.server_kill_rounds --rounds 20 --store s3
 
 soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
@@ -65,8 +68,9 @@ contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh
 	cd tests && ../$(PY) -m behaviour.matrix
 
-bench: setup ## storage against its limits, in one run
+bench: setup ## storage and catalog against their limits, in one run
 	$(PY) bench/storage.py
+	$(PY) bench/catalog.py
 
 lock: setup ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \

@@ -21,8 +21,11 @@ class CasRegister:
     delete -> "ok", also when there was nothing to delete.
     """
 
+    def __init__(self, first: Hashable = None) -> None:
+        self._first = first
+
     def initial(self) -> Hashable:
-        return None
+        return self._first
 
     def step(self, state: Hashable, operation: Operation) -> tuple[Hashable, ...]:
         after, result = self._apply(state, operation)
@@ -48,6 +51,21 @@ class CasRegister:
                 return None, "ok"
             case _:
                 raise ValueError(f"a register knows no {operation.name}({operation.argument!r})")
+
+
+class Existence:
+    """Something that is there or not, from not there. space -> "ok" or "exists"; unspace -> "ok" or "missing"."""
+
+    def initial(self) -> bool:
+        return False
+
+    def step(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001 - the state is a yes or no
+        wanted = operation.name == "space"
+        result = "ok" if state is not wanted else "exists" if wanted else "missing"
+        return () if operation.result != result else (wanted,) if result == "ok" else (state,)
+
+    def step_unknown(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001
+        return (operation.name == "space",)
 
 
 class Counter:

@@ -18,6 +18,7 @@ from arco.catalog.model import ColumnNote, Format, Governance, Levels, Sensitivi
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
 from arco.catalog.operations import Purge
 from arco.catalog.pointer import Source
+from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
@@ -87,7 +88,7 @@ class _Story:
 
     def opened(self) -> Catalog:
         """A new process."""
-        return Catalog.open(self.store, BASE_URI, SCOPE, self.clock, self.entropy, take_turns=True)
+        return Catalog.open(self.store, BASE_URI, SCOPE, self.clock, self.entropy, choices=Choices(take_turns=True))
 
     def later(self, seconds: int = 1) -> None:
         self.clock.at_ms += seconds * 1000

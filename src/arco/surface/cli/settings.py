@@ -1,5 +1,6 @@
 """Where a command works: flag, then environment, then arco.toml. The only place that reads the environment."""
 
+import getpass
 import os
 import tomllib
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.secret import Secret
 
 PROJECT_FILE = "arco.toml"
 
@@ -56,6 +58,28 @@ def _ambient(root: str) -> dict[str, str]:
     words = next((words for scheme, words in _AMBIENT.items() if root.startswith(scheme)), {})
     found = {word: next((os.environ[name] for name in names if os.environ.get(name)), "") for word, names in words.items()}
     return {word: value for word, value in found.items() if value}
+
+
+def load_token() -> Secret | None:
+    """The server's token. Only from the environment: a flag shows in the list of processes, a file is easily shared."""
+    token = os.environ.get("ARCO_TOKEN")
+    if token is None:
+        return None
+    if not token:
+        raise InvalidInput("ARCO_TOKEN is set to nothing", hint="give it a value, or unset it to serve without a token")
+    if not all("!" <= character <= "~" for character in token):
+        raise InvalidInput(
+            "ARCO_TOKEN has a character that a header cannot carry", hint="use visible ASCII, without spaces"
+        )
+    return Secret(token)
+
+
+def person() -> str:
+    """Who sits at this shell, for the record of what they change. A word of theirs, not a proof."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _project() -> dict[str, Any]:

@@ -58,11 +58,14 @@ kill: setup ## processes killed at random while they increment one object; serve
 soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
 
-conformance: setup contract-matrix ## what others can hold us to: the store contract on every server, clients that are large
+conformance: setup contract-matrix rck ## what others can hold us to: the store contract, Iceberg's kit, more clients (docs/conformance.md)
 	$(BIN)/pytest -m conformance
+	@tests/conformance/newest.sh
+	@tests/conformance/spark35.sh
 
-rck: setup ## Iceberg's REST Compatibility Kit against a running server (Java 17 to 23 and Maven; not all of it passes yet)
-	$(PY) -m tests.conformance.rck --names-with-dot
+rck: setup ## Iceberg's REST Compatibility Kit against running servers, on a folder and on S3
+	@tools/maven.sh --compiler
+	$(PY) -m tests.conformance.rck
 
 contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh

@@ -8,23 +8,13 @@ readonly spark_runtime=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0
 
 say() { echo "jars: $*" >&2; }
 
-need_maven() {
-    command -v mvn >/dev/null && return
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        say "installing maven"
-        apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends maven >/dev/null && return
-    fi
-    say "Maven is missing (it fetches Iceberg's runtime for Spark): install it, for example with apt-get install maven"
-    exit 1
-}
-
 # fetch GROUP:NAME:VERSION: downloaded beside its final place and renamed, so that half a jar never looks like one.
 fetch() {
     local name version file staging said
     name=$(cut -d: -f2 <<<"$1") version=$(cut -d: -f3 <<<"$1")
     file=$name-$version.jar
     [ -f ".tools/jars/$file" ] && return
-    need_maven
+    tools/maven.sh
     mkdir -p .tools/jars
     staging=$(mktemp -d .tools/jars/.fetching.XXXXXX)
     say "fetching $file"

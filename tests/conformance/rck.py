@@ -82,12 +82,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.rck", description="Iceberg's REST Compatibility Kit")
-    parser.add_argument("runs", nargs="*", choices=[*RUNS, []], metavar="RUN", help=f"of {', '.join(RUNS)} (default: all)")
+    parser.add_argument("runs", nargs="*", type=_run_name, metavar="RUN", help=f"of {', '.join(RUNS)} (default: all)")
     parser.add_argument("--only", metavar="TEST", help="one method, or CLASS#METHOD; * stands for anything")
     parser.add_argument("--uri", help="a running catalog with nothing in it, instead of one of our own")
     parser.add_argument("--warehouse", default="default/default", help="TENANT/WORKSPACE (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep the logs, the reports and the lake, and say where")
     return parser
+
+
+def _run_name(given: str) -> str:
+    if given not in RUNS:
+        raise argparse.ArgumentTypeError(f"{given!r} is none of {', '.join(RUNS)}")
+    return given
 
 
 def _compare(name: str, *, keep: bool) -> int:

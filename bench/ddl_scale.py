@@ -97,11 +97,17 @@ def measure(tables: int) -> Scale:
     return ground.run(run())
 
 
-def first_change_of_a_started_server(commits: int) -> Cost:
-    """A server that has just started creates a table, in a catalog with so many commits behind it."""
+CREATES = (
+    ("create table", TABLES, {"name": "new", "schema": SCHEMA}),
+    ("create namespace", f"{PREFIX}/namespaces", {"namespace": ["new"]}),
+)
+
+
+def first_changes(commits: int) -> list[Cost]:
+    """What servers that have just started do first, in a catalog with so many commits behind it."""
     ground = Ground()
 
-    async def run() -> Cost:
+    async def run() -> list[Cost]:
         server = ground.server()
         await prepare(server)
         tier1 = server.catalog.parts.tier1
@@ -109,7 +115,7 @@ def first_change_of_a_started_server(commits: int) -> Cost:
             properties = {"updates": {"n": str(tier1.manifest.sequence)}, "removals": []}
             await server.ask("POST", f"{PREFIX}/namespaces/db/properties", properties, key=False)
         await checkpoint(tier1, ground.clock, ground.entropy)
-        return await ground.server().cost("create table", "POST", TABLES, {"name": "new", "schema": SCHEMA})
+        return [await ground.server().cost(what, "POST", path, body) for what, path, body in CREATES]
 
     return ground.run(run())
 
@@ -146,11 +152,13 @@ def report(sizes: tuple[int, ...]) -> list[str]:
         "",
         "A new base is encoded once for 50 deltas. The start is one load of a table on a server that knows nothing.",
         "",
-        "| commits behind a server that has just started | its first create: round trips before the answer | requests | flat |",
+        "| first request of a server that has just started | commits behind it | round trips before the answer | flat |",
         "|---|---|---|---|",
     ]
-    firsts = [(commits, first_change_of_a_started_server(commits)) for commits in CHAINS]
-    for commits, cost in firsts:
-        flat = "yes" if cost.trips == firsts[0][1].trips else "**no**"
-        lines.append(f"| {commits:,} | {cost.trips} | {cost.requests_in_all} | {flat} |")
+    firsts = {commits: first_changes(commits) for commits in CHAINS}
+    for place, least in enumerate(firsts[CHAINS[0]]):
+        for commits in CHAINS:
+            cost = firsts[commits][place]
+            flat = "yes" if cost.trips <= least.trips else "**no**"
+            lines.append(f"| {cost.what} | {commits:,} | {cost.trips} | {flat} |")
     return lines

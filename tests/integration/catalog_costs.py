@@ -91,10 +91,12 @@ class Server:
         """One request; with an idempotency key of its own if it changes something and `key` says so."""
         if key and method != "GET":
             headers["idempotency-key"] = self.new_key()
+        data = b"" if body is None else msgspec.json.encode(body)
+        named = {"host": "127.0.0.1", "content-length": str(len(data))} | headers
         sent: list[Any] = []
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"" if body is None else msgspec.json.encode(body)}
+            return {"type": "http.request", "body": data}
 
         async def send(message: Any) -> None:
             sent.append(message)
@@ -104,7 +106,7 @@ class Server:
             "method": method,
             "raw_path": path.encode(),
             "query_string": b"",
-            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()],
         }
         await self._app(scope, receive, send)
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -17,6 +17,7 @@ import msgspec
 from arco.catalog.bases import Bases
 from arco.catalog.manifest import Commit, decode_commit
 from arco.catalog.names import Draft, Names
+from arco.catalog.operations import Void
 from arco.catalog.pointer import Pointer, Published
 from arco.catalog.receipts import Receipt
 from arco.catalog.state_files import everything
@@ -31,7 +32,7 @@ from arco.storage.keys import CatalogCommitKey
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 from arco.storage.roots import open_root, parse_root
-from arco.surface.cli.serve import base_uri
+from arco.surface.http.client_config import base_uri
 
 from .plain_http import Connection
 from .server_fleet import Lake
@@ -98,7 +99,9 @@ class Proof:
 
     def _requests_in(self, chain: list[Commit]) -> None:
         """Each request about names is in the chain as often as its client was told."""
-        counted = Counter(operation.key_hash for commit in chain for operation in commit.operations)
+        operations = [one for commit in chain for one in commit.operations]
+        # A refused request may be void in the chain, so that no earlier attempt does it later: that is not doing it.
+        counted = Counter(one.key_hash for one in operations if not isinstance(one, Void))
         for ask in self._memory.asks:
             if ask.kind is not Kind.COMMIT:
                 self._demand_count(ask, counted[content_hash(ask.key.encode())])
@@ -209,7 +212,7 @@ async def _workspace(where: Lake) -> AsyncIterator[Workspace]:
     clock, entropy = SystemClock(), SystemEntropy()
     store = open_root(where.root, where.options, clock, entropy)
     try:
-        ws = Workspace.on(store, base_uri(parse_root(where.root)), SCOPE, clock, entropy)
+        ws = Workspace.on(store, base_uri(parse_root(where.root), where.options), SCOPE, clock, entropy)
         await ws.tier1.current()
         yield ws
     finally:

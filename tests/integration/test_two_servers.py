@@ -17,7 +17,6 @@ CREATE_NAMESPACE: Asked = ("POST", f"{PREFIX}/namespaces", {"namespace": ["more"
 DROP_NAMESPACE: Asked = ("DELETE", f"{PREFIX}/namespaces/more", None)
 
 
-@pytest.mark.xfail(strict=True, reason="a server refuses on the strength of names that it only remembers")
 @pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
 @pytest.mark.parametrize("gone", [DROP, MOVE_AWAY], ids=["dropped", "renamed"])
 @pytest.mark.parametrize("asked", [COMMIT, DROP, RENAME], ids=["commit", "drop", "rename"])

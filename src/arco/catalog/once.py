@@ -12,8 +12,9 @@ import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey, State
-from arco.catalog.operations import Operation
+from arco.catalog.operations import Operation, Void
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
@@ -34,21 +35,16 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
     """
     with ws.markers.working(key):
-        try:
-            first = await begin()
-        except (FixRequest, Refresh) as refusal:
-            return await _refused_at_once(ws, key, refusal, act, stage)
         if not key.durable:
+            first = await begin()
             await stage(first)
             return await act(first)
-        claim = asyncio.ensure_future(ws.markers.claim(key, first))
-        staging = asyncio.ensure_future(stage(first))
-        await asyncio.wait([claim, staging])
-        staging.exception()
-        held = claim.result()
-        if held is None:
-            return await _again(ws, key, act, stage)
-        return await _acted(ws, key, held, staging, act)
+        with doubt():
+            # The key may have been sent before: only our own claim says that nothing was done under it.
+            begun = await _begun(ws, key, begin, stage)
+            if begun is None:
+                return await _again(ws, key, act, stage)
+        return await _acted(ws, key, *begun, act)
 
 
 async def submit_once(
@@ -63,14 +59,26 @@ async def submit_once(
     return await once(ws, key, begin, act)
 
 
-async def _refused_at_once(ws: Workspace, key: RequestKey, refusal: ArcoError, act: Act, stage: Stage) -> Answer:
-    """Nothing to act on now. But a retry of what was done before must hear what it heard, whatever the names say now."""
-    if not key.durable:
-        raise refusal
-    failed = refused(ws.markers.fresh(key, ws.tier1.seen.sequence), refusal)
-    if await ws.markers.claim(key, failed) is not None:
-        raise refusal
-    return await _again(ws, key, act, stage)
+async def _begun(
+    ws: Workspace, key: RequestKey, begin: Begin, stage: Stage
+) -> tuple[Held[Marker], "asyncio.Future[None]"] | None:
+    """The marker that is ours, and what was staged beside its claim; None if the key was used before.
+
+    A refusal to begin is heard only by who is first: a retry hears what it heard before, whatever the names say now.
+    """
+    try:
+        first = await begin()
+    except (FixRequest, Refresh) as refusal:
+        failed = refused(ws.markers.fresh(key, ws.tier1.seen.sequence), refusal)
+        if await ws.markers.claim(key, failed) is not None:
+            raise
+        return None
+    claim = asyncio.ensure_future(ws.markers.claim(key, first))
+    staging = asyncio.ensure_future(stage(first))
+    await asyncio.wait([claim, staging])
+    staging.exception()
+    held = claim.result()
+    return None if held is None else (held, staging)
 
 
 async def _again(ws: Workspace, key: RequestKey, act: Act, stage: Stage) -> Answer:
@@ -86,11 +94,20 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
         await staging
         answer = await act(held.value)
     except (FixRequest, Refresh) as refusal:
+        if held.value.attempt > 1:
+            await _give_up(ws, key, held.value)
         await ws.markers.renew(key, held, refused(held.value, refusal))
         raise
     done = msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer)
     ws.afterwards.do(ws.markers.object(key).swap(held, done))
     return answer
+
+
+async def _give_up(ws: Workspace, key: RequestKey, marker: Marker) -> None:
+    """Say in the chain that this request is refused: an earlier attempt may be at work on it still, or its swing on its way."""
+    await ws.committer.submit(Void(key_hash=key.hash), since=marker.since)
+    if await ws.tier1.landed_at(key.hash, marker.since) is not None:
+        raise OutcomeUnknown("an earlier attempt of this request was done meanwhile")
 
 
 async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:

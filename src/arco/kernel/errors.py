@@ -16,6 +16,7 @@
     │   └── AccessDenied          credentials missing or not sufficient
     ├── Refresh           the world moved; read again, then decide again
     │   ├── Conflict              a requirement no longer holds
+    │   │   └── PartitionsTouched     another commit changed what this one replaces
     │   └── Fenced                a newer owner holds a higher epoch
     ├── RetryLater        nothing happened and nothing will; try again after a pause
     │   ├── Throttled             the store or the server asks for a pause
@@ -146,6 +147,11 @@ class Refresh(ArcoError):
 
 class Conflict(Refresh):
     code = "conflict"
+
+
+class PartitionsTouched(Conflict):
+    code = "partitions_touched"
+    default_hint = "run the task again on the table as it is now"
 
 
 class Fenced(Refresh):

@@ -1,0 +1,50 @@
+"""Partition values as parts of file paths, and back: exact for every value, on every file system.
+
+Spark writes null and the empty text into the same folder, and some file systems take `a` and `A` for one name. So a value is
+written as a digit string or as lower-case hexadecimal after a letter, and null as a letter of its own. `spark_write.py` makes
+these texts by Spark expressions; this reads them.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+from arco.kernel.errors import BrokenInvariant
+
+NULL = "n"
+VALUE = "v"
+PREFIX = "__p"
+
+# What a folder's name leaves for a value in hexadecimal: longer texts cannot be partitioned by.
+TEXT_BYTES_MAX = 120
+
+
+def column_name(place: int) -> str:
+    """The hidden column, and the folder, of a partition field."""
+    return f"{PREFIX}{place}"
+
+
+def parse_value(kind: str, text: str) -> Any:
+    """A value in the representation of the table format: days, microseconds, texts, bytes, decimals."""
+    if text == NULL:
+        return None
+    body = text.removeprefix(VALUE)
+    if text == body:
+        raise BrokenInvariant(f"{text!r} is not a partition value")
+    if kind == "boolean":
+        return body == "1"
+    if kind == "string":
+        return bytes.fromhex(body).decode()
+    if kind == "binary":
+        return bytes.fromhex(body)
+    if kind.startswith("decimal"):
+        return Decimal(body)
+    return int(body)
+
+
+def parse_folders(path: str, kinds: list[str]) -> tuple[Any, ...]:
+    """The partition of a file from the folders above it."""
+    found = dict(part.split("=", 1) for part in path.split("/") if part.startswith(PREFIX) and "=" in part)
+    try:
+        return tuple(parse_value(kind, found[column_name(place)]) for place, kind in enumerate(kinds))
+    except KeyError as error:
+        raise BrokenInvariant(f"{path!r} lies in no folder of {error}") from error

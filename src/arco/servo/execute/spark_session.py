@@ -1,0 +1,192 @@
+"""The one Spark session of a process: made with the settings that reading and writing rely on, or attached to and given them.
+
+Two kinds of settings. Some decide what bytes mean (time zone, timestamp type, reading by field id): they are fixed, and a
+project that sets one otherwise is told so. The rest are defaults that a project may change. Works with a local master, a
+cluster and Spark Connect; only here is known which of them it is.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from arco.kernel.errors import InvalidInput, Unavailable
+from arco.kernel.ids import clip
+from arco.servo.execute.spark_s3 import s3_settings
+
+FIXED: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # A file without ids must be an error: with this on, every one of its columns would be null.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+
+# Only these can be given to a session that runs already; the others are for the start of a driver.
+DEFAULTS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.shuffle.partitions": "64",
+    # Files are listed by us and given by name: the driver looks at each once, instead of one Spark task per file.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.sql.files.openCostInBytes": "65536",
+}
+START: Mapping[str, str] = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+_JAVA_HINT = "install a JRE of version 17 or newer, for example openjdk-17-jre-headless, or set JAVA_HOME"
+_CONNECT_HINT = "install what it needs: pip install 'pyspark[connect]'"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server."""
+
+    master: str = "local[*]"
+    name: str = "arco"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars_folder: Path | None = None
+
+    @property
+    def is_connect(self) -> bool:
+        return self.master.startswith("sc://")
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the jobs of a group are. Stages that Spark has not planned yet are not counted."""
+
+    jobs: int
+    stages_done: int
+    stages: int
+    tasks_done: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session, and whether this process made it."""
+
+    spark: SparkSession
+    ours: bool
+    is_connect: bool
+
+    def stop(self) -> None:
+        """Stop what we started. A session that was there before stays."""
+        if self.ours:
+            self.spark.stop()
+
+    @contextmanager
+    def job(self, group: str, description: str = "") -> Iterator[None]:
+        """Everything this thread asks of Spark in the block belongs to a group, in a pool of its own."""
+        self.spark.addTag(group)
+        if not self.is_connect:
+            context = self.spark.sparkContext
+            context.setJobGroup(group, description, interruptOnCancel=True)
+            context.setLocalProperty("spark.scheduler.pool", group)
+        try:
+            yield
+        finally:
+            self.spark.removeTag(group)
+            if not self.is_connect:
+                context = self.spark.sparkContext
+                context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+                context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+                context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+
+    def cancel(self, group: str) -> None:
+        """Stop the jobs of a group, whichever thread runs them."""
+        self.spark.interruptTag(group)
+
+    def progress(self, group: str) -> Progress | None:
+        """How far a group is, or None where Spark does not tell (Connect)."""
+        if self.is_connect:
+            return None
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [info for one in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(one)) is not None]
+        known = [tracker.getStageInfo(one) for job in jobs for one in job.stageIds]
+        stages = [stage for stage in known if stage is not None]
+        done = sum(stage.numCompletedTasks == stage.numTasks for stage in stages)
+        tasks_done, tasks = sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
+        return Progress(len(jobs), done, len(stages), tasks_done, tasks)
+
+
+def open_session(settings: SparkSettings, root: str = "", options: Mapping[str, str] | None = None) -> Session:
+    """The session of this process. `root` and its `options` are those of the lake, so that Spark can reach a bucket."""
+    _refuse_contradictions(settings.conf)
+    if settings.is_connect:
+        return _connected(settings)
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        _set_at_run_time(running, settings.conf)
+        return Session(running, ours=False, is_connect=False)
+    return _started(settings, s3_settings(root, options or {}, settings.jars_folder))
+
+
+def _started(settings: SparkSettings, storage: Mapping[str, str]) -> Session:
+    _need_java()
+    # Workers must be this Python: the system's own has none of our packages. And nothing listens beyond loopback.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    own = {**START, **DEFAULTS, **storage}
+    if settings.is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        own |= _LOOPBACK
+    builder = SparkSession.builder.master(settings.master).appName(settings.name)
+    for word, value in {**own, **settings.conf, **FIXED}.items():
+        builder = builder.config(word, value)
+    try:
+        return Session(builder.getOrCreate(), ours=True, is_connect=False)
+    except PySparkException as error:
+        raise Unavailable(f"Spark did not start: {clip(str(error), 300)}", hint=_JAVA_HINT) from error
+
+
+def _connected(settings: SparkSettings) -> Session:
+    try:
+        spark = SparkSession.builder.remote(settings.master).getOrCreate()
+    except ImportError as error:
+        raise InvalidInput(f"Spark Connect is not there: {clip(str(error), 300)}", hint=_CONNECT_HINT) from error
+    _set_at_run_time(spark, settings.conf)
+    return Session(spark, ours=True, is_connect=True)
+
+
+def _set_at_run_time(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    for word, value in {**DEFAULTS, **conf, **FIXED}.items():
+        if spark.conf.isModifiable(word):
+            spark.conf.set(word, value)
+
+
+def check_session(spark: SparkSession) -> None:
+    """That nobody changed what the bytes depend on since the session began: code of one asset runs in the session of all."""
+    for word, value in FIXED.items():
+        found = spark.conf.get(word, value) or value
+        if found.lower() != value.lower():
+            raise InvalidInput(f"{word} was changed to {clip(found)!r}", hint="do not set it in an asset's code")
+
+
+def _refuse_contradictions(conf: Mapping[str, str]) -> None:
+    for word, value in FIXED.items():
+        if conf.get(word, value).lower() != value.lower():
+            raise InvalidInput(f"{word} is {clip(conf[word])!r}", hint=f"leave it out: it is always {value}")
+
+
+def _need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (home and Path(home, "bin", "java").is_file()) and shutil.which("java") is None:
+        raise Unavailable("Java is missing, and Spark runs on it", hint=_JAVA_HINT)

@@ -136,6 +136,8 @@ class PublishingExecutor:
         hashed = request_hash(body)
         commit = Commit("updateTable", hashed, self._uuids[job.table], snapshot_id)
         key = await attempt.stage(Output(action=job.action, commit=commit, events=events))
+        if not self._small:
+            await self._env.clock.sleep(self._env.entropy.fraction() * 15.0)
         request_key = self._ws.markers.request_key(key, "updateTable", hashed)
         await self._commits.commit(NAMESPACE, job.table, requests.parse_commit_table(body), request_key, Source())
         return Done(snapshot_id)

@@ -67,6 +67,11 @@ async def audit(store: ObjectStore, scope: Scope) -> Audit:
         found = await store.get(entry.key)
         if found is not None:
             objects[entry.key] = found.data
+    return audit_of(objects, scope)
+
+
+def audit_of(objects: dict[str, bytes], scope: Scope) -> Audit:
+    """The same from objects that somebody else has read."""
     head = objects.get(str(HeadKey(scope, Head.CATALOG)))
     result = Audit(objects, Manifest() if head is None else _plain(head, Manifest))
     _read_tables(result, scope)

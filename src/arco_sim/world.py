@@ -322,6 +322,10 @@ class World:
         data, version, at_ms = found
         return Object(ObjectInfo(key, len(data), version, at_ms), data)
 
+    def everything(self) -> dict[str, bytes]:
+        """All objects, for who judges them at the end: looking is no step of the story."""
+        return {key: data for key, (data, _, _) in self._objects.items()}
+
     def apply_put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         current = self._objects.get(key)
         match condition:

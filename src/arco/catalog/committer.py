@@ -46,8 +46,8 @@ class Author:
     client_id: str | None = None
 
 
-class Refused(OutcomeUnknown):
-    """An attempt that was taken over finds its request refused: it stops, and its client hears of it by asking again."""
+class GivenUp(OutcomeUnknown):
+    """What this attempt wants to do is refused in the chain by another: it stops, and its client hears of it by asking again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -96,6 +96,11 @@ class Committer:
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._run())
         return await settled
+
+    async def give_up(self, key_hash: str, since: int) -> bool:
+        """Say in the chain that what this key stands for is refused, so that nobody does it any more. False if it is done."""
+        await self.submit(Void(key_hash=key_hash), since=since)
+        return await self._tier1.landed_at(key_hash, since) is None
 
     async def _run(self) -> None:
         while self._queue:
@@ -222,7 +227,7 @@ def _settle(waiting: _Waiting, sequence: int) -> None:
 def _settle_as(waiting: _Waiting, found: Found) -> None:
     """What is in the chain under this key already: the same operation, or the word that it was refused."""
     if found.void and not isinstance(waiting.operation, Void):
-        _refuse(waiting, Refused("another attempt of this request was refused"))
+        _refuse(waiting, GivenUp("this request was given up"))
     else:
         _settle(waiting, found.sequence)
 

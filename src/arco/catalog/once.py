@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, GivenUp
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey, State
-from arco.catalog.operations import Operation, Void
+from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
-from arco.kernel.errors import ArcoError, FixRequest, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, Conflict, FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
 Begin = Callable[[], Awaitable[Marker]]
@@ -94,20 +94,18 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
         await staging
         answer = await act(held.value)
     except (FixRequest, Refresh) as refusal:
-        if held.value.attempt > 1:
-            await _give_up(ws, key, held.value)
+        # An earlier attempt may be at work on it still, or its swing on its way.
+        if held.value.attempt > 1 and not await ws.committer.give_up(key.hash, held.value.since):
+            raise OutcomeUnknown("an earlier attempt of this request was done meanwhile") from refusal
         await ws.markers.renew(key, held, refused(held.value, refusal))
         raise
+    except GivenUp as given_up:
+        no = Conflict("this request could not be finished, and was given up")
+        await ws.markers.renew(key, held, refused(held.value, no))
+        raise no from given_up
     done = msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer)
     ws.afterwards.do(ws.markers.object(key).swap(held, done))
     return answer
-
-
-async def _give_up(ws: Workspace, key: RequestKey, marker: Marker) -> None:
-    """Say in the chain that this request is refused: an earlier attempt may be at work on it still, or its swing on its way."""
-    await ws.committer.submit(Void(key_hash=key.hash), since=marker.since)
-    if await ws.tier1.landed_at(key.hash, marker.since) is not None:
-        raise OutcomeUnknown("an earlier attempt of this request was done meanwhile")
 
 
 async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:

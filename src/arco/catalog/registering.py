@@ -26,7 +26,16 @@ from arco.catalog.relations import Relations
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, check_locations
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AlreadyExists, CorruptObject, InvalidInput, NoSuchTable, NotFound, OutcomeUnknown
+from arco.kernel.errors import (
+    AlreadyExists,
+    CorruptObject,
+    FixRequest,
+    InvalidInput,
+    NoSuchTable,
+    NotFound,
+    OutcomeUnknown,
+    Refresh,
+)
 from arco.kernel.ids import clip
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.keys import prefix_of
@@ -121,7 +130,16 @@ class Registering(Generic[M]):
         successor = msgspec.structs.replace(creation, entry=heir)
         tombstone = Tombstone(self._ws.ulids.next(), taken.binding, False, author.principal, key.hash, successor)
         of_taken = msgspec.structs.replace(marker, table_uuid=taken.uuid, binding=taken.binding)
-        await self._relations.bury(of_taken, tombstone, author, lambda: NoSuchTable(f"{taken.full_name} is gone"))
+        try:
+            await self._relations.bury(of_taken, tombstone, author, lambda: NoSuchTable(f"{taken.full_name} is gone"))
+        except NoSuchTable:
+            raise
+        except (FixRequest, Refresh):
+            # The new table cannot take the name, and the old one is dead: it lives again when nobody can finish this.
+            if not await self._ws.committer.give_up(key.hash, marker.since):
+                raise OutcomeUnknown("this registration was finished by others meanwhile") from None
+            await self._relations.stand(taken.uuid)
+            raise
 
 
 async def _until_it_holds_still(name_it: Callable[[], Awaitable[str]]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from arco.catalog.afterwards import together
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, GivenUp
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
@@ -237,7 +237,10 @@ class Relations(Generic[M, C]):
             if attempt:
                 await ws.tier1.current()
             location = "" if pointer is None else pointer.value.metadata_location
-            if await ws.tier1.landed_at(tombstone.key_hash, marker.since) is not None:
+            found = await ws.tier1.find_key(tombstone.key_hash, marker.since)
+            if found is not None and found.void:
+                raise GivenUp("this request was given up")
+            if found is not None:
                 return location
             entry = ws.tier1.names.by_uuid(uuid)
             if entry is None or entry.binding != tombstone.binding:

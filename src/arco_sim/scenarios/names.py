@@ -23,7 +23,7 @@ from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import AlreadyExists, ArcoError, NoSuchNamespace, NotFound, Refresh
 from arco.storage.keys import parse
 from arco_sim import invariants
-from arco_sim.audit import Audit, audit
+from arco_sim.audit import Audit, audit_of
 from arco_sim.catalog_model import CatalogModel, CatalogState
 from arco_sim.choices import Weights
 from arco_sim.clients import Clients, Request
@@ -99,7 +99,7 @@ class NamesScenario:
     async def verify(self, world: World, env: Env) -> None:
         clients: Clients = world.notes["clients"]
         await _Healing(world, env).check()
-        found = await audit(env.store, SCOPE)
+        found = audit_of(world.everything(), SCOPE)
         for text in (*found.gaps, *found.breaks):
             violate(world, invariants.RECEIPTS_COMPLETE if text in found.gaps else invariants.CHAIN_INTACT, text)
         _check_objects(world, found)

@@ -20,7 +20,7 @@ from arco.iceberg.metadata import TableMetadata
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.scope import Scope
 from arco_sim import invariants
-from arco_sim.audit import Audit, audit
+from arco_sim.audit import Audit, audit_of
 from arco_sim.clients import Clients, Request
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.models import Table
@@ -112,7 +112,7 @@ class TableCommitsScenario:
 
     async def verify(self, world: World, env: Env) -> None:
         clients: Clients = world.notes["clients"]
-        found = await audit(env.store, SCOPE)
+        found = audit_of(world.everything(), SCOPE)
         for gap in found.gaps:
             violate(world, invariants.RECEIPTS_COMPLETE, gap)
         for request in clients.requests:

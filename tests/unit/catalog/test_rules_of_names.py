@@ -16,6 +16,7 @@ from arco.iceberg import requests
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchTable, OutcomeUnknown
+from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
     COMMIT,
     FIELD,
@@ -506,6 +507,52 @@ async def test_a_registration_over_a_name_that_others_change_looks_again():
     one.line.before("put", MANIFEST, rival_takes)  # now there is
     await one.register("a", location, "K", overwrite=True)
     assert one.line.used_up
+    assert (await two.load("a")).uuid == uuid
+
+
+async def b_over_a(ground: Ground, one: Server, two: Server, stop: str) -> tuple[str, str, Delayed]:
+    """One begins to register b's file as `a`, over the table that is there, and is held up. b is a live table again then.
+
+    The identity of the table at `a`, the file, and what is held up.
+    """
+    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
+    await two.drop("b", "drop b")
+    held_up = one.line.delay("put", stop)
+    await held_up.holds(one.register("a", location, "K", overwrite=True))
+    await two.undrop(await two.dropped("b"), "b", "undrop b")
+    return (await two.ws.tier1.current()).names.entries[(NAMESPACE, "a")].uuid, location, held_up
+
+
+@story
+async def test_a_replacement_that_became_impossible_leaves_the_table_as_it_was():
+    """Its server is dead, the tombstone stands. Whoever comes next must not be stuck, and nobody may finish it later."""
+    ground, one, two = await two_servers("a", "b")
+    uuid, location, swing = await b_over_a(ground, one, two, MANIFEST)
+    one.line.cut()
+    ground.long_after()
+    assert (await two.load("a")).uuid == uuid
+    await two.commit("a", "commit")
+    await two.drop("b", "drop b again")
+    with pytest.raises(Conflict):
+        await two.register("a", location, "K", overwrite=True)
+    await swing.land()
+    assert (await two.load("a")).uuid == uuid
+
+
+@story
+async def test_a_refused_replacement_is_not_finished_later():
+    _ground, one, two = await two_servers("a", "b")
+    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
+    uuid = (await one.load("a")).uuid
+    await two.drop("b", "drop b")
+
+    async def rival() -> None:
+        await two.undrop(await two.dropped("b"), "b", "undrop b")
+
+    one.line.before("put", MANIFEST, rival)
+    with pytest.raises(AlreadyExists):
+        await one.register("a", location, "K", overwrite=True)
+    await two.drop("b", "drop b again")
     assert (await two.load("a")).uuid == uuid
 
 

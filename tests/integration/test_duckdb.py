@@ -68,9 +68,9 @@ def test_rows_are_inserted_updated_deleted_and_merged(duck: Duck, t: str) -> Non
 
 def test_a_table_is_created_from_a_query_in_a_folder_that_is_there(duck: Duck, db: str, lake: Path) -> None:
     # DuckDB stages the table and writes into it before the catalog does.
-    duck(f"CREATE TABLE {db}.made AS SELECT i AS id, 'x' || i AS s FROM range(1000) r(i)")
-    assert duck.one(f"SELECT count(*) FROM {db}.made") == 1000
-    (folder,) = lake.glob("default/default/data/made-*")
+    duck(f"CREATE TABLE {db}.from_a_query AS SELECT i AS id, 'x' || i AS s FROM range(1000) r(i)")
+    assert duck.one(f"SELECT count(*) FROM {db}.from_a_query") == 1000
+    (folder,) = lake.glob("default/default/data/from_a_query-*")
     assert list((folder / "data").iterdir())
     assert list((folder / "metadata").iterdir())
 

@@ -23,7 +23,7 @@ from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown, TooLarge
+from arco.kernel.errors import ArcoError, Conflict, GivenUp, OutcomeUnknown, TooLarge
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
     COMMIT_GROUP_OPERATIONS_MAX,
@@ -44,10 +44,6 @@ class Author:
 
     principal: str = "anonymous"
     client_id: str | None = None
-
-
-class GivenUp(OutcomeUnknown):
-    """What this attempt wants to do is refused in the chain by another: it stops, and its client hears of it by asking again."""
 
 
 @dataclass(eq=False, slots=True)

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
-from arco.catalog.committer import Author, GivenUp
+from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey, State
 from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
-from arco.kernel.errors import ArcoError, Conflict, FixRequest, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, Conflict, FixRequest, GivenUp, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
 Begin = Callable[[], Awaitable[Marker]]

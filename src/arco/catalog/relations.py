@@ -14,7 +14,7 @@ import msgspec
 from arco.catalog.afterwards import together
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
-from arco.catalog.committer import Author, GivenUp
+from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
@@ -30,7 +30,7 @@ from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.iceberg.locations import same_place
 from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import Conflict, InvalidInput, NoSuchTable, NotFound, OutcomeUnknown
+from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchTable, NotFound, OutcomeUnknown
 from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid4
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Swung

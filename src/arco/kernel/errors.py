@@ -23,10 +23,12 @@
     │   └── Unavailable           the store cannot be reached
     ├── AskHistory        the outcome is not known; only a later read can tell
     │   └── OutcomeUnknown
+    │       └── GivenUp           another attempt of this request was refused, and said so for all of them
     └── AskOperator       the state or the installation is wrong; a person must look
         ├── CorruptObject         bytes that do not parse or whose checksum is wrong
         ├── UnknownFormat         written by a newer Arco; never guessed at
         ├── StoreUnsuitable       the store ignores conditions or breaks a promise
+        ├── StoreRefused          the store does not let us: no client's fault, and no answer to keep
         └── BrokenInvariant       a bug in Arco: an assertion that stays on
 
 Codes are stable and only ever added. `ERROR_TABLE` is the one place that maps a code to an HTTP status, an action and a
@@ -186,6 +188,10 @@ class OutcomeUnknown(AskHistory):
     code = "outcome_unknown"
 
 
+class GivenUp(OutcomeUnknown):
+    code = "given_up"
+
+
 class AskOperator(ArcoError):
     code = "ask_operator"
 
@@ -203,6 +209,11 @@ class UnknownFormat(AskOperator):
 class StoreUnsuitable(AskOperator):
     code = "store_unsuitable"
     default_hint = "use a store that passes arco doctor"
+
+
+class StoreRefused(AskOperator):
+    code = "store_refused"
+    default_hint = "see to the store: its permissions, credentials and mounts"
 
 
 class BrokenInvariant(AskOperator):

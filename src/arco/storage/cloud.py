@@ -8,7 +8,7 @@ retries. What each answer of obstore means here:
   PreconditionError               Lost: the server compared and refused (S3 says 404 or 412 for a missing object; both come here)
   AlreadyExistsError              Unknown: it also stands for 409, where nothing exists, and for our own earlier write
   any other error on a write      Unknown: timeouts, resets and 5xx say nothing about the effect
-  PermissionDenied, Unauthenticated   AccessDenied: refused before any effect
+  PermissionDenied, Unauthenticated   StoreRefused: refused before any effect
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from arco.kernel.errors import AccessDenied, ArcoError, InvalidInput, NotFound, Throttled, Unavailable
+from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Throttled, Unavailable
 from arco.kernel.ids import clip
 from arco.kernel.limits import (
     SIGNED_LINK_TTL_S_MAX,
@@ -243,13 +243,13 @@ class CloudStore:
         if any(sign in str(error) for sign in _NO_BUCKET):
             raise self._no_bucket() from error
 
-    def _no_bucket(self) -> NotFound:
-        return NotFound(f"there is no bucket {self._where}", hint="create it, or correct the root's URL")
+    def _no_bucket(self) -> StoreRefused:
+        return StoreRefused(f"there is no bucket {self._where}", hint="create it, or correct the root's URL")
 
-    def _denied(self, error: Exception) -> AccessDenied:
+    def _denied(self, error: Exception) -> StoreRefused:
         if _has_no_credentials(error):
-            return AccessDenied(f"no credentials for {self._where}", hint=_CREDENTIALS[self._family])
-        return AccessDenied(f"{self._where} refused the credentials: {_first_line(error)}")
+            return StoreRefused(f"no credentials for {self._where}", hint=_CREDENTIALS[self._family])
+        return StoreRefused(f"{self._where} refused the credentials: {_first_line(error)}")
 
     def _read_failure(self, error: Exception) -> ArcoError:
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _has_no_credentials(error):

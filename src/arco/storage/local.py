@@ -28,7 +28,7 @@ from typing import ParamSpec, TypeVar
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, InvalidInput, Unavailable
+from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Unavailable
 from arco.kernel.ids import UlidSource, clip
 from arco.kernel.limits import LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
 from arco.storage.disk import Disk, FileStat, RealDisk
@@ -386,12 +386,12 @@ def _refused(root: str, error: OSError) -> ArcoError:
     where = clip(str(error.filename2 or error.filename or root))
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return InvalidInput(f"no permission to write {where}", hint="give this user write access to the root")
+            return StoreRefused(f"no permission to write {where}", hint="give this user write access to the root")
         case errno.ENOTDIR | errno.EISDIR:
-            return InvalidInput(f"{where} is a file and a folder at once", hint="a name is one or the other")
+            return StoreRefused(f"{where} is a file and a folder at once", hint="a name is one or the other")
         case errno.ENOSPC | errno.EDQUOT:
             return Unavailable(f"no space left for {where}", hint="free some space; nothing was changed")
         case errno.EXDEV:
-            return InvalidInput(f"{where} is on another file system than its root", hint="keep a root on one mount")
+            return StoreRefused(f"{where} is on another file system than its root", hint="keep a root on one mount")
         case _:
             return Unavailable(f"{where}: {error.strerror}")

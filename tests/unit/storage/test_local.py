@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arco.kernel.entropy import SeededEntropy, SystemEntropy
-from arco.kernel.errors import InvalidInput, Unavailable
+from arco.kernel.errors import InvalidInput, StoreRefused, Unavailable
 from arco.storage.disk import RealDisk
 from arco.storage.local import LocalStore
 from arco.storage.paging import walk
@@ -426,7 +426,7 @@ def test_a_folder_that_may_not_be_written_is_refused(tmp_path):
     root.mkdir(mode=0o555)
 
     async def scenario(store: LocalStore) -> None:
-        with pytest.raises(InvalidInput, match="no permission"):
+        with pytest.raises(StoreRefused, match="no permission"):
             await store.put("a", b"x", Absent())
 
     run(root, scenario)
@@ -445,14 +445,14 @@ def refusing(error_number: int) -> RealDisk:
 
 
 REFUSALS = [
-    (errno.EACCES, InvalidInput, "no permission"),
-    (errno.EPERM, InvalidInput, "no permission"),
-    (errno.EROFS, InvalidInput, "no permission"),
-    (errno.EXDEV, InvalidInput, "another file system"),
+    (errno.EACCES, StoreRefused, "no permission"),
+    (errno.EPERM, StoreRefused, "no permission"),
+    (errno.EROFS, StoreRefused, "no permission"),
+    (errno.EXDEV, StoreRefused, "another file system"),
     (errno.ENOSPC, Unavailable, "no space left"),
     (errno.EDQUOT, Unavailable, "no space left"),
-    (errno.EISDIR, InvalidInput, "a file and a folder at once"),
-    (errno.ENOTDIR, InvalidInput, "a file and a folder at once"),
+    (errno.EISDIR, StoreRefused, "a file and a folder at once"),
+    (errno.ENOTDIR, StoreRefused, "a file and a folder at once"),
 ]
 
 
@@ -500,7 +500,7 @@ def test_a_name_that_is_given_but_not_durable_is_unknown(tmp_path):
 def test_a_file_cannot_be_a_folder_too(tmp_path, below, condition):
     async def scenario(store: LocalStore) -> None:
         await landed(store, "a", b"file")
-        with pytest.raises(InvalidInput, match="a file and a folder at once"):
+        with pytest.raises(StoreRefused, match="a file and a folder at once"):
             await store.put(below, b"x", condition)
         assert await store.get(below) is None
         assert await data_of(store, "a") == b"file"
@@ -511,7 +511,7 @@ def test_a_file_cannot_be_a_folder_too(tmp_path, below, condition):
 def test_a_folder_cannot_be_overwritten_by_a_file(tmp_path):
     async def scenario(store: LocalStore) -> None:
         await landed(store, "a/b", b"x")
-        with pytest.raises(InvalidInput, match="a file and a folder at once"):
+        with pytest.raises(StoreRefused, match="a file and a folder at once"):
             await store.put("a", b"file", Always())
         assert await store.get("a") is None
         assert isinstance(await store.put("a", b"file", Matches(Version("1-1-1"))), Lost)

@@ -12,12 +12,11 @@ import pytest
 from arco.kernel.clock import SystemClock
 from arco.kernel.errors import (
     ERROR_TABLE,
-    AccessDenied,
     ArcoError,
     BrokenInvariant,
     CorruptObject,
-    InvalidInput,
     OutcomeUnknown,
+    StoreRefused,
     StoreUnsuitable,
     Throttled,
     Unavailable,
@@ -138,7 +137,7 @@ INSIDE = [
     UnknownFormat,
     StoreUnsuitable,
     BrokenInvariant,
-    AccessDenied,
+    StoreRefused,
 ]
 
 
@@ -154,20 +153,17 @@ def test_what_is_wrong_with_the_server_is_said_without_its_details(kind, caplog)
     assert answer.error[1] == {
         "throttled": "SlowDownException",
         "unavailable": "ServiceUnavailableException",
-        "access_denied": "ServiceUnavailableException",
         "outcome_unknown": "CommitStateUnknownException",
     }.get(kind.code, "InternalServerError")
 
 
 def test_what_the_disk_refuses_is_not_the_clients_mistake(caplog):
     async def failing(_request):
-        try:
-            raise PermissionError(13, CANARY)
-        except OSError as error:
-            raise InvalidInput(f"no permission to write /srv/{CANARY}") from error
+        raise StoreRefused(f"no permission to write /srv/{CANARY}")
 
     answer = run(ask(with_handler(failing), "POST", "/try"))
-    assert answer.error == (503, "ServiceUnavailableException")
+    assert answer.error == (500, "InternalServerError")
+    assert "does not let the server do this" in answer.body.decode()
     assert CANARY not in answer.body.decode()
     assert CANARY in caplog.text
 
@@ -181,7 +177,7 @@ def test_every_error_has_an_envelope(kind):
     response = failure(kind("message"), "id")
     said = json.loads(response.body)["error"]
     assert said["code"] == response.status
-    assert response.status == ERROR_TABLE[kind.code].status or kind is AccessDenied
+    assert response.status == ERROR_TABLE[kind.code].status
     assert said["type"].endswith(("Exception", "Error"))
     assert (said["message"] == "message") is (response.status < 500)
     assert ("Retry-After" in response.headers) is (response.status == 503)

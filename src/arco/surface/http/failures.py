@@ -4,7 +4,7 @@ Nothing of the inside leaves. What is wrong with a request is said in full; what
 state, a bug) is said in a fixed sentence with the request's id, and the log has the rest.
 """
 
-from arco.kernel.errors import AccessDenied, ArcoError, FixRequest
+from arco.kernel.errors import ArcoError
 from arco.surface.http.exchange import Response, json_response
 
 # Our code -> the exception that Iceberg's clients know. Its Java client turns a 400 of type IllegalArgumentException into
@@ -24,6 +24,7 @@ _TYPES = {
     "throttled": "SlowDownException",
     "unavailable": "ServiceUnavailableException",
     "outcome_unknown": "CommitStateUnknownException",
+    "given_up": "CommitStateUnknownException",
 }
 _BY_STATUS = {
     400: "BadRequestException",
@@ -37,29 +38,23 @@ _BY_STATUS = {
     504: "CommitStateUnknownException",
 }
 _UNKNOWN = "it is not known whether this request had its effect: repeat it with the same Idempotency-Key, or read the state"
-_STORE_REFUSES = "the catalog's store does not let the server do this"
 _HIDDEN = {
     "throttled": "the catalog's store asks for a pause",
     "unavailable": "the catalog's store does not answer",
+    "store_refused": "the catalog's store does not let the server do this",
     "outcome_unknown": _UNKNOWN,
+    "given_up": _UNKNOWN,
     "ask_history": _UNKNOWN,
 }
 _RETRY_AFTER_S = 1
 
 
 def failure(error: ArcoError, request_id: str) -> Response:
-    if _is_of_the_store(error):
-        return envelope(503, _BY_STATUS[503], f"{_STORE_REFUSES}; the log has it as {request_id}")
     kind = _TYPES.get(error.code, _BY_STATUS.get(error.status, "BadRequestException"))
     if error.status < 500:
         return envelope(error.status, kind, error.message)
     said = _HIDDEN.get(error.code, f"the catalog needs its operator ({error.code})")
     return envelope(error.status, kind, f"{said}; the log has it as {request_id}")
-
-
-def _is_of_the_store(error: ArcoError) -> bool:
-    """A request that the server sent to its store was wrong, not the one that its client sent: bad rights, no such bucket."""
-    return isinstance(error, AccessDenied) or (isinstance(error, FixRequest) and isinstance(error.__cause__, OSError))
 
 
 def refusal(status: int, message: str, **headers: str) -> Response:

@@ -14,7 +14,8 @@ and go on with its next step. The failure this prevents, in order:
 The order matters. A verdict before the touch is heard while the swing can still land; a look at history before the marker was
 taken away misses the next swing; a touch of a newer pointer than the one whose history was asked leaves a gap between.
 
-Only commits to tables can be settled. A table must therefore exist before a key that may have to be settled is used on it.
+A request that gives a new table its name is decided in tier 1 instead. There the chain of commits takes the place of the
+pointer: a void operation under the request's key refuses it, and the commit that carries it kills the swing under way.
 """
 
 from dataclasses import dataclass
@@ -25,11 +26,12 @@ from arco.catalog.answers import Answer
 from arco.catalog.history import Landing, landing
 from arco.catalog.idempotency import Marker, RequestKey, State
 from arco.catalog.once import refused
+from arco.catalog.operations import Void
 from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Tables
 from arco.catalog.workspace import Workspace
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import Fenced, InvalidInput, OutcomeUnknown
+from arco.kernel.errors import Fenced, OutcomeUnknown
 from arco.kernel.ids import TimedIdempotencyKey
 from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S, MARKER_GRACE_S, SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Held, Overtaken, Swung
@@ -39,14 +41,16 @@ from arco.storage.readback import pause_s
 
 @dataclass(frozen=True, slots=True)
 class DidLand:
-    """The commit is in the table's history."""
+    """The commit is in the table's history. The location is None if it made the table."""
 
-    metadata_location: str
+    metadata_location: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class NeverLands:
-    """The commit is not in the table's history and can no longer get there."""
+    """The commit is not in the table's history and can no longer get there. `was_free`: nobody had used its key."""
+
+    was_free: bool = False
 
 
 Settled = DidLand | NeverLands
@@ -101,22 +105,24 @@ async def _traced(ws: Workspace, trace: Trace | None) -> Settled:
 async def _try(ws: Workspace, key: RequestKey, verdict: Fenced) -> Settled | None:
     """One pass. None if somebody else wrote meanwhile: look again."""
     if await _poisoned(ws, key, verdict):
-        return NeverLands()
+        return NeverLands(was_free=True)
     reach("settle.key_in_use")
     held = await ws.markers.object(key).read()
     if held is None:
         raise OutcomeUnknown("the record of this commit is gone")
     match held.value.state:
         case State.COMMITTED:
-            return DidLand(held.value.metadata_location or "")
+            return DidLand(held.value.metadata_location)
         case State.FAILED:
             return NeverLands()
         case State.IN_PROGRESS | State.SETTLING:
-            _check_is_a_commit(held.value)
+            pass
     taken = await _swapped(ws, key, held, msgspec.structs.replace(held.value, state=State.SETTLING))
     if taken is None:
         return None
     reach("settle.marker_taken")
+    if taken.value.base_commit_number is None:
+        return await _judge_name(ws, key, taken, verdict)
     return await _judge(ws, key, taken, verdict)
 
 
@@ -145,6 +151,17 @@ async def _judge(ws: Workspace, key: RequestKey, held: Held[Marker], verdict: Fe
             failed = await _swapped(ws, key, held, refused(marker, verdict))
             return None if failed is None else NeverLands()
     raise OutcomeUnknown("this table was changed by others all the time; the commit may still land")
+
+
+async def _judge_name(ws: Workspace, key: RequestKey, held: Held[Marker], verdict: Fenced) -> Settled | None:
+    """As above, for what is decided in tier 1. One that landed is left for its owner's retry to finish."""
+    await ws.committer.submit(Void(key_hash=key.hash), since=held.value.since)
+    if await ws.tier1.landed_at(key.hash, held.value.since) is not None:
+        await _swapped(ws, key, held, msgspec.structs.replace(held.value, state=State.IN_PROGRESS))
+        return DidLand(None)
+    reach("settle.swing_dead")
+    failed = await _swapped(ws, key, held, refused(held.value, verdict))
+    return None if failed is None else NeverLands()
 
 
 async def _touched(ws: Workspace, pointer: Held[Pointer]) -> bool:
@@ -177,11 +194,3 @@ async def _swapped(ws: Workspace, key: RequestKey, held: Held[Marker], marker: M
             return None
         case Unknown(reason):
             raise OutcomeUnknown(f"the record of this commit could not be written: {reason}")
-
-
-def _check_is_a_commit(marker: Marker) -> None:
-    if marker.table_uuid is None or marker.metadata_location is None or marker.base_commit_number is None:
-        raise InvalidInput(
-            f"{marker.operation} is no commit to a table and cannot be settled",
-            hint="create the table first, under a key of its own",
-        )

@@ -203,3 +203,6 @@ TASK_STOP_S = 30.0
 
 # How often an attempt's outcome is asked for before the driver gives up and leaves the run to be resumed.
 TASK_SETTLE_TRIES_MAX = 12
+
+# Commits of one attempt to publish, each on a newer base, before it gives way to whoever else commits to the table.
+PUBLISH_REBASES_MAX = 20

@@ -24,14 +24,15 @@ from arco.ledger.run_entries import AnyEntry, Failure, RunFinished
 from arco.ledger.run_state import RunState
 from arco.quality.gates import EFFECTS, Action
 from arco.servo.plan.document import Estimate, Plan, PlannedTask, PlanSpec
-from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output
+from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output, Ticket
+from arco.servo.schedule.publish_keys import publish_key, snapshot_id
 from arco_sim.world import Env
 
 SCOPE = Scope.of("t", "w")
 NAMESPACE = ("db",)
 MADE = EventType("execution.materialization_completed.v1")
 ENDED = EventType("execution.run_completed.v1")
-_REBASES_MAX = 3
+_REBASES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +114,47 @@ class PublishingExecutor:
             raise Unavailable("the source did not answer")
         if chance < 0.11:
             return Failed(Failure(kind="transform_error", message="division by zero"))
+        going = _Going(snapshot_id(attempt.run, attempt.task, attempt.number))
         for _ in range(_REBASES_MAX):
             try:
-                return await self._publish(job, attempt)
+                return await self._publish(job, attempt, going)
             except Conflict:
-                continue
+                # Under the next key of this ticket, or with another ticket: executors may do either.
+                going.rebase += 1
+                going.ticket = going.ticket if drawn() < 0.5 else None
         raise Unavailable("others publish to this table all the time")
 
-    async def _publish(self, job: Job, attempt: Attempt) -> Outcome:
+    async def _publish(self, job: Job, attempt: Attempt, going: "_Going") -> Outcome:
         """One commit on one base, unless what this run makes of the task is in that base's history."""
         base = await self._bases.read(self._uuids[job.table])
         if base is None:
             raise Unavailable("the table's pointer is gone")
-        made = {"task": str(attempt.task), "attempt": attempt.number}
-        events = (Draft(type=MADE, source="sim", data=made),)
+        events = (Draft(type=MADE, source="sim", data={"task": str(attempt.task), "attempt": attempt.number}),)
         found = _of_materialization(base.metadata, str(attempt.materialization_id))
         if found is not None:
             await attempt.stage(Output(action=job.action, commit=None, events=events))
             return Done(found)
-        snapshot_id = int.from_bytes(self._env.entropy.token_bytes(7), "big")
-        body = _body(base.metadata, job, attempt, snapshot_id, self._env.clock.now_ms())
+        body = _body(base.metadata, job, attempt, going.snapshot_id, self._env.clock.now_ms())
         hashed = request_hash(body)
-        commit = Commit("updateTable", hashed, self._uuids[job.table], snapshot_id)
-        key = await attempt.stage(Output(action=job.action, commit=commit, events=events))
+        if going.ticket is None:
+            commit = Commit("updateTable", hashed, self._uuids[job.table], going.snapshot_id)
+            going.ticket = await attempt.stage(Output(action=job.action, commit=commit, events=events))
+            going.rebase = 0
         if not self._small:
             await self._env.clock.sleep(self._env.entropy.fraction() * 15.0)
+        key = publish_key(attempt.run, attempt.task, attempt.number, going.rebase, going.ticket.at_ms)
         request_key = self._ws.markers.request_key(key, "updateTable", hashed)
         await self._commits.commit(NAMESPACE, job.table, requests.parse_commit_table(body), request_key, Source())
-        return Done(snapshot_id)
+        return Done(going.snapshot_id)
+
+
+@dataclass(slots=True)
+class _Going:
+    """An attempt on its way to being seen."""
+
+    snapshot_id: int
+    ticket: Ticket | None = None
+    rebase: int = 0
 
 
 def _of_materialization(metadata: TableMetadata, made: str) -> int | None:

@@ -10,7 +10,6 @@ happen are left to upkeep.
 """
 
 import hashlib
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -27,8 +26,8 @@ from arco.iceberg.shape import LAST_ADDED, JsonObject
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, KeyReused, OutcomeUnknown, PartitionsTouched
-from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import MaterializationId, clip
+from arco.kernel.limits import PUBLISH_REBASES_MAX
 from arco.servo.execute.snapshots import (
     Append,
     Change,
@@ -43,10 +42,10 @@ from arco.servo.execute.snapshots import (
 )
 from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import TableState, state_of
+from arco.servo.schedule.publish_keys import publish_key
 from arco.storage.readback import pause_s
 
 MATERIALIZATION = "arco.materialization-id"
-REBASES_MAX = 20
 REPEATS_MAX = 5
 SOURCE = Source(kind="servo", principal="servo")
 
@@ -57,7 +56,8 @@ class Publication:
 
     `base` is the table as it was inspected; for a table that does not exist yet, as it was staged. `schema` is the one the
     files were written with, if the table has to take it over. `at_ms` is when the attempt began to publish: it is part of the
-    key, so whoever settles the attempt must know it. `facts` go into the snapshot's summary.
+    key, so whoever settles the attempt must know it. `snapshot_id` is the snapshot's if it was announced before; otherwise one
+    is drawn. `facts` go into the snapshot's summary.
     """
 
     levels: Levels
@@ -73,6 +73,7 @@ class Publication:
     schema: JsonObject | None = None
     ref: str = MAIN
     creates: bool = False
+    snapshot_id: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, rebase: int) -> str:
@@ -97,18 +98,6 @@ class PublishedOutput:
     metadata_location: str | None
     rebases: int
     adopted: bool
-
-
-def publish_key(run_id: str, task_id: str, attempt: int, rebase: int, at_ms: int) -> str:
-    """The idempotency key of one commit of one attempt: a UUID of version 7 whose random part says whose it is.
-
-    Settling an attempt means settling its keys in order, from rebase 0 to the first that nobody used.
-    """
-    digest = bytes.fromhex(fingerprint("publish", run_id, task_id, str(attempt), str(rebase)))
-    value = int.from_bytes(digest[:16], "big") & (1 << 80) - 1 | (at_ms & (1 << 48) - 1) << 80
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(uuid.UUID(int=value))
 
 
 def evolved(table: TableMetadata, schema: JsonObject | None, now_ms: int) -> TableMetadata:
@@ -140,7 +129,7 @@ class Publisher:
     async def publish(self, publication: Publication) -> PublishedOutput:
         """Make an output visible, or raise why not. After `OutcomeUnknown` it may be visible or become so."""
         base, one = publication.base, publication
-        for rebase in range(REBASES_MAX):
+        for rebase in range(PUBLISH_REBASES_MAX):
             if rebase:
                 await self._catalog.parts.clock.sleep(pause_s(min(rebase, 4), self._catalog.parts.entropy))
             found = published_before(base, one.materialization_id, one.ref)
@@ -169,8 +158,10 @@ class Publisher:
         parent = parent_of(base, one.ref)
         manifests = await self._files.manifests(parent)
         entries = await self._files.entries(needed(one.change, manifests, table))
-        snapshot_id = int.from_bytes(self._catalog.parts.entropy.token_bytes(8), "big") >> 1 or 1
-        drafting = Drafting(table, parent, snapshot_id, f"{one.materialization_id}-{one.attempt}")
+        drawn = int.from_bytes(self._catalog.parts.entropy.token_bytes(8), "big") >> 1 or 1
+        # The snapshot may be announced and the same on every base; its files never are.
+        name = f"{one.materialization_id}-{one.attempt}-{drawn:016x}"
+        drafting = Drafting(table, parent, one.snapshot_id or drawn, name)
         after = applied(drafting, one.change, manifests, entries, one.files)
         draft = drafting.draft(after, one.files, one.summary(), max(clock.now_ms(), base.last_updated_ms))
         return draft, commit_of(one, base, draft)

@@ -20,12 +20,24 @@ from arco.servo.sdk.definitions import Retry
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit that an executor is about to send. The table exists already: only commits to tables can be settled."""
+    """The commit that an executor is about to send: what it may leave unsaid is where to look for it in a year.
+
+    `request_hash` is what the key is bound to; empty if it is not known yet, and then whoever is settled hears that its key
+    was used by another, which is true.
+    """
 
     operation: str
-    request_hash: str
-    table_uuid: str
-    snapshot_id: int
+    request_hash: str = ""
+    table_uuid: str | None = None
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a commit is sent with: the moment that is in the log, and the first key made of it."""
+
+    at_ms: int
+    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +89,10 @@ class Attempt(Protocol):
         """Say how far it is; shown now, and sent with the next heartbeat."""
         ...
 
-    async def stage(self, output: Output) -> str:
-        """Write down what is about to be committed. The key to commit it with; Fenced if the attempt is over.
+    async def stage(self, output: Output) -> Ticket:
+        """Write down what is about to be committed, and with what; Fenced if the attempt is over.
 
-        May be called again, after the catalog refused the commit: the key is another one then.
+        A commit that the catalog refuses may be sent again with the next key (`publish_keys.py`), or staged again.
         """
         ...
 

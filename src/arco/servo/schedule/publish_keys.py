@@ -1,33 +1,41 @@
 """The names of one attempt's publish, derived so that everybody who looks at the run finds the same.
 
-A publish is keyed by run, task and attempt, and by the moment at which it was staged. The key is a UUID of version 7 because
-the catalog refuses keys that are older than their lifetime, and keeps their markers for a day after it. The moment is the one
-that `OutputStaged` records just before the commit is sent: the attempt itself may have begun hours earlier, and a key made then
-would be refused. Whoever settles the attempt reads the key from the log and need not derive anything.
+A publish is keyed by run, task and attempt. The key is a UUID of version 7, because the catalog refuses keys that are older than
+their lifetime (an hour) and forgets them a day later. Its time is the one that `OutputStaged` records just before the commit is
+sent: the attempt itself may have begun hours earlier, and a key made then would be refused. Whoever settles the attempt reads
+that moment from the log.
 
-An attempt that stalls between the two for longer than the lifetime is refused by the catalog before it writes anything, and
-is then settled like any other.
+A commit that is refused because others committed meanwhile is drafted again on the new base, as a commit of its own with the
+next key: a refusal is remembered under its key for ever. The keys of an attempt are used in order, each only after the one
+before it was refused; so settling them in order, up to the first that nobody had used, settles the attempt.
+
+An attempt that stalls between staging and committing for longer than the lifetime is refused by the catalog before it writes
+anything, and is then settled like any other.
 """
 
 import uuid
 
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import MaterializationId, RunId, TaskId, TimedIdempotencyKey, encode_ulid
+from arco.kernel.ids import MaterializationId, RunId, TaskId, encode_ulid
 
-_TIME_BITS = 48
-_RANDOM_BITS = 80
+_HASH_BITS = 80
 
 
-def publish_key(run: RunId, task: TaskId, attempt: int, at_ms: int) -> TimedIdempotencyKey:
-    """The idempotency key of one publish."""
-    drawn = int(fingerprint("publish", run, task, str(attempt), str(at_ms))[:20], 16)
-    value = (at_ms & (1 << _TIME_BITS) - 1) << _RANDOM_BITS | drawn
+def publish_key(run: str, task: str, attempt: int, rebase: int, at_ms: int) -> str:
+    """The idempotency key of one commit of one attempt: a UUID of version 7 whose random part says whose it is."""
+    drawn = int(fingerprint("publish", run, task, str(attempt), str(rebase))[:32], 16)
+    value = (at_ms & (1 << 48) - 1) << _HASH_BITS | drawn & (1 << _HASH_BITS) - 1
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
-    return TimedIdempotencyKey(str(uuid.UUID(int=value)))
+    return str(uuid.UUID(int=value))
 
 
 def materialization_id(run: RunId, task: TaskId) -> MaterializationId:
     """One for all attempts of a task in a run: an attempt that finds it in the table's history has nothing left to do."""
     drawn = int(fingerprint("materialization", run, task)[:20], 16)
-    return MaterializationId(encode_ulid(run.time_ms << _RANDOM_BITS | drawn))
+    return MaterializationId(encode_ulid(run.time_ms << _HASH_BITS | drawn))
+
+
+def snapshot_id(run: RunId, task: TaskId, attempt: int) -> int:
+    """The snapshot that an attempt makes, whatever base it lands on: so events can name it before the commit is sent."""
+    return int(fingerprint("snapshot", run, task, str(attempt))[:16], 16) >> 1 or 1

@@ -1,19 +1,20 @@
-"""Settling attempts through the catalog."""
+"""Settling attempts through the catalog: all keys of an attempt, in the order in which it uses them."""
 
 from typing import Protocol
 
 from arco.catalog.idempotency import RequestKey
-from arco.catalog.settling import DidLand, Settled, Trace, settle
+from arco.catalog.settling import DidLand, NeverLands, Settled, Trace, settle
 from arco.catalog.workspace import Workspace
-from arco.ledger.run_entries import Publish
-
-__all__ = ["CatalogSettler", "DidLand", "Settled", "Settler"]
+from arco.kernel.ids import RunId
+from arco.kernel.limits import PUBLISH_REBASES_MAX
+from arco.ledger.run_entries import OutputStaged
+from arco.servo.schedule.publish_keys import publish_key
 
 
 class Settler(Protocol):
-    """Whoever can say for certain what became of a publish."""
+    """Whoever can say for certain what became of what an attempt staged."""
 
-    async def settle(self, publish: Publish, reason: str) -> Settled: ...
+    async def settle(self, run: RunId, staged: OutputStaged, reason: str) -> Settled: ...
 
 
 class CatalogSettler:
@@ -22,8 +23,18 @@ class CatalogSettler:
     def __init__(self, workspace: Workspace) -> None:
         self._ws = workspace
 
-    async def settle(self, publish: Publish, reason: str) -> Settled:
+    async def settle(self, run: RunId, staged: OutputStaged, reason: str) -> Settled:
+        """An attempt goes on to its next key only after one was refused: the first that nobody had used is the last."""
+        publish = staged.publish
+        if publish is None:
+            return NeverLands()
         trace = None
         if publish.table_uuid is not None and publish.snapshot_id is not None:
             trace = Trace(publish.table_uuid, publish.snapshot_id)
-        return await settle(self._ws, RequestKey(publish.key, publish.operation, publish.request_hash), reason, trace)
+        for rebase in range(PUBLISH_REBASES_MAX):
+            key = publish_key(run, staged.task, staged.attempt, rebase, staged.at_ms)
+            request = RequestKey(key, publish.operation, publish.request_hash)
+            settled = await settle(self._ws, request, reason, trace)
+            if isinstance(settled, DidLand) or settled.was_free:
+                return settled
+        return NeverLands()

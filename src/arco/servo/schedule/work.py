@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog.settling import DidLand
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
@@ -23,11 +24,11 @@ from arco.ledger.run_entries import AnyEntry, Failure, OutputStaged, Publish, Ta
 from arco.ledger.run_state import ACTIVE, LOST_LEASE, RunState
 from arco.servo.plan.document import PlannedTask
 from arco.servo.schedule.decisions import failed_entry, landed_entry
-from arco.servo.schedule.executor import Done, Executor, Failed, Outcome, Output, TaskPolicy
+from arco.servo.schedule.executor import Done, Executor, Failed, Outcome, Output, TaskPolicy, Ticket
 from arco.servo.schedule.log_writer import LogWriter
 from arco.servo.schedule.outbox import named
 from arco.servo.schedule.publish_keys import materialization_id, publish_key
-from arco.servo.schedule.settling import DidLand, Settler
+from arco.servo.schedule.settling import Settler
 from arco.storage.readback import pause_s
 
 
@@ -101,11 +102,11 @@ class Work:
         self.facts = dict(facts)
         self._shop.progressed(self.task, facts)
 
-    async def stage(self, output: Output) -> str:
+    async def stage(self, output: Output) -> Ticket:
         shop = self._shop
         earlier = self._staged(shop.writer.state)
         if earlier is not None and earlier.publish is not None:
-            settled = await shop.settler.settle(earlier.publish, "this attempt commits something else instead")
+            settled = await shop.settler.settle(shop.run, earlier, "this attempt commits something else instead")
             if isinstance(settled, DidLand):
                 raise OutcomeUnknown("what this attempt staged before has landed", hint="nothing is left to do")
         entry = self._entry(output, 0 if earlier is None else earlier.at_ms + 1)
@@ -115,14 +116,14 @@ class Work:
 
         await shop.writer.propose(decide)
         reach("run.output_staged")
-        return "" if entry.publish is None else entry.publish.key
+        return Ticket(entry.at_ms, "" if entry.publish is None else entry.publish.key)
 
     def _entry(self, output: Output, not_before_ms: int) -> OutputStaged:
         at_ms = max(self._shop.clock.now_ms(), not_before_ms)
         publish = None
         if output.commit is not None:
             publish = Publish(
-                key=str(publish_key(self.run, self.task, self._number, at_ms)),
+                key=publish_key(self.run, self.task, self._number, 0, at_ms),
                 operation=output.commit.operation,
                 request_hash=output.commit.request_hash,
                 table_uuid=output.commit.table_uuid,
@@ -230,7 +231,7 @@ async def _entry_of(shop: Workshop, staged: OutputStaged | None, ending: Ending)
     if staged.publish is None:
         return None
     reason = ending.reason if isinstance(ending, Stopped) else ending.failure.message
-    settled = await shop.settler.settle(staged.publish, f"this attempt is over: {reason}")
+    settled = await shop.settler.settle(shop.run, staged, f"this attempt is over: {reason}")
     reach("run.attempt_settled")
     return landed_entry(staged, adopted=True) if isinstance(settled, DidLand) else None
 

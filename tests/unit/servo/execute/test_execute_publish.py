@@ -15,9 +15,10 @@ from arco.kernel import crash_points
 from arco.kernel.clock import SystemClock
 from arco.kernel.errors import Fenced, InvalidInput, NoSuchTable, PartitionsTouched
 from arco.kernel.ids import TimedIdempotencyKey
-from arco.servo.execute.publish import MATERIALIZATION, Publisher, publish_key
+from arco.servo.execute.publish import MATERIALIZATION, Publisher
 from arco.servo.execute.snapshots import Append, Replace, ReplaceAll, Rewrite
 from arco.servo.execute.table_state import state_of
+from arco.servo.schedule.publish_keys import publish_key
 from fixtures.servo.deletes import commit_deletes
 from fixtures.servo.lake import Lake, data_file
 from stand_ins.scripted_store import LostReplies

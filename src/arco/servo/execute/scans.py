@@ -200,7 +200,9 @@ def _refuse_unreadable(file: DataFile) -> None:
         )
     formats = {FileFormat.PARQUET} if file.content is DataFileContent.DATA else {FileFormat.PARQUET, FileFormat.PUFFIN}
     if file.file_format not in formats:
-        raise InvalidInput(f"{where} is a file of format {file.file_format}, which is not read yet", hint="use Parquet")
+        raise InvalidInput(
+            f"{where} is a file of format {file.file_format.value}, which is not read yet", hint="use Parquet"
+        )
     if file.key_metadata is not None:
         raise InvalidInput(f"{where} is encrypted, which is not read yet")
 

@@ -85,7 +85,7 @@ def test_a_narrower_output_is_written_as_the_table_has_it(table, output):
     ids=str,
 )
 def test_any_other_change_of_type_is_refused_by_name(table, output):
-    with pytest.raises(InvalidMetadata, match="'x' is .* in the table and .* in the output"):
+    with pytest.raises(InvalidMetadata, match=r"'x' is .* in the table and .* in the output"):
         merge(schema(field(1, "x", table)), schema(field(1, "x", output)), last_column_id=9)
 
 
@@ -103,8 +103,8 @@ def test_columns_inside_structs_lists_and_maps_are_merged_too():
 
 
 def test_the_keys_of_a_map_stay_as_they_are():
+    table, output = entries(2, 3, "int", "int"), entries(2, 3, "long", "int")
     with pytest.raises(InvalidMetadata, match="keys of 'm' changed"):
-        table, output = entries(2, 3, "int", "int"), entries(2, 3, "long", "int")
         merge(schema(field(1, "m", table)), schema(field(1, "m", output)), last_column_id=3)
 
 

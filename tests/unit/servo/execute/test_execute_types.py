@@ -54,8 +54,8 @@ def test_a_type_that_only_spark_has_becomes_one_that_holds_it(spark, kind):
 
 @pytest.mark.parametrize("spark", [types.NullType(), types.DayTimeIntervalType(), types.VariantType()], ids=str)
 def test_an_output_of_a_type_that_no_table_holds_is_refused_with_the_way_out(spark):
+    inner = types.StructType([types.StructField("x", spark)])
     with pytest.raises(InvalidInput, match=r"'s\.x' has Spark's type") as refusal:
-        inner = types.StructType([types.StructField("x", spark)])
         iceberg_schema(types.StructType([types.StructField("s", inner)]))
     assert "cast" in refusal.value.hint
 

@@ -62,24 +62,30 @@ def read_changes(
     return scan if isinstance(scan, str) else read_scan(spark, scan, io)
 
 
-def read_scan(spark: SparkSession, scan: Scan, io: FileIO) -> DataFrame:
-    """The rows of a planned scan."""
-    parts = [_read_group(spark, scan, io, names, files) for names, files in scan.groups()]
+def read_scan(spark: SparkSession, scan: Scan, io: FileIO, *, file_column: str | None = None) -> DataFrame:
+    """The rows of a planned scan; with the file each row is in, where a column is named for that."""
+    parts = [_read_group(spark, scan, io, names, files, file_column) for names, files in scan.groups()]
+    # Without the ids in the columns' metadata: they say how these files are read, and would travel into other outputs.
+    wanted = [f.col(quoted((name,))).alias(name, metadata={}) for name in scan.columns]
     if not parts:
-        empty = spark.createDataFrame([], spark_schema(scan.schema, ids=False))
-        return empty.select(*(f.col(quoted((name,))) for name in scan.columns))
+        return spark.createDataFrame([], spark_schema(scan.schema, ids=False)).select(*wanted)
     rows = reduce(DataFrame.union, parts)
     if not isinstance(scan.where, AlwaysTrue):
         rows = rows.where(spark_filter(scan.where, scan.state.schema))
-    return _plain(rows, scan)
+    return rows.select(*wanted, *([] if file_column is None else [f.col(file_column)]))
 
 
 def _read_group(
-    spark: SparkSession, scan: Scan, io: FileIO, names: Names | None, files: tuple[ScannedFile, ...]
+    spark: SparkSession,
+    scan: Scan,
+    io: FileIO,
+    names: Names | None,
+    files: tuple[ScannedFile, ...],
+    file_column: str | None,
 ) -> DataFrame:
     schema = spark_schema(scan.schema) if names is None else spark_schema(names.schema, ids=False)
-    rows = _opened(spark, schema, (file.location for file in files))
-    if files[0].has_deletes or files[0].constants:
+    rows = open_files(spark, schema, (file.location for file in files))
+    if files[0].has_deletes or files[0].constants or file_column is not None:
         rows = rows.select("*", _file_path().alias(_PATH), f.col("_metadata.row_index").alias(_ROW))
     if files[0].has_deletes:
         rows = rows.join(_deleted(spark, scan, io), on=[_PATH, _ROW], how="left_anti")
@@ -87,10 +93,11 @@ def _read_group(
         rows = _renamed(rows, scan, names)
     if files[0].constants:
         rows = _filled(spark, rows, scan, files)
-    return rows.select(*(f.col(quoted((field["name"],))) for field in scan.schema["fields"]))
+    columns = [f.col(quoted((field["name"],))) for field in scan.schema["fields"]]
+    return rows.select(*columns, *([] if file_column is None else [f.col(_PATH).alias(file_column)]))
 
 
-def _opened(spark: SparkSession, schema: types.StructType, locations: Iterable[str]) -> DataFrame:
+def open_files(spark: SparkSession, schema: types.StructType, locations: Iterable[str]) -> DataFrame:
     """Files by their names: a { or a * in one is not a pattern."""
     return spark.read.schema(schema).parquet(*(_PATTERN.sub(r"\\\g<0>", one) for one in locations))
 
@@ -110,7 +117,7 @@ def _deleted(spark: SparkSession, scan: Scan, io: FileIO) -> DataFrame:
     """The rows that are gone: file and row number."""
     parts = []
     if scan.position_deletes:
-        parts.append(_opened(spark, _POSITION_DELETES, scan.position_deletes))
+        parts.append(open_files(spark, _POSITION_DELETES, scan.position_deletes))
     if scan.deletion_vectors:
         parts.append(spark.createDataFrame(_vectors(io, scan.deletion_vectors)))
     rows = reduce(DataFrame.union, parts)
@@ -158,9 +165,4 @@ def _filled(spark: SparkSession, rows: DataFrame, scan: Scan, files: tuple[Scann
         else f.col(quoted((field["name"],)))
         for field in scan.schema["fields"]
     ]
-    return joined.select(*filled)
-
-
-def _plain(rows: DataFrame, scan: Scan) -> DataFrame:
-    """Without the ids in the columns' metadata: they say how these files are read, and would travel into other outputs."""
-    return rows.select(*(f.col(quoted((name,))).alias(name, metadata={}) for name in scan.columns))
+    return joined.select(*filled, _PATH)

@@ -32,8 +32,9 @@ contract: setup ## the order of the rooms
 	$(BIN)/lint-imports
 
 tests: setup ## the test suite with branch coverage, then the simulation campaigns without (tracing slows them down)
+	@tools/jars.sh
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m "not stores and not campaign"
+	$(BIN)/coverage run -m pytest -m "not stores and not campaign and not conformance"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 	$(BIN)/pytest -m campaign
@@ -48,23 +49,31 @@ mutants: setup ## plant every known bug; each must be caught
 crashpoints: setup ## every step of every scenario × every fault, then every pair
 	$(PY) -m arco_sim crashpoints all --pairs-max 15000
 
-kill: setup ## processes killed at random while they increment one object
+kill: setup ## processes killed at random while they increment one object; servers killed at random under load
 	$(PY) -m tests.integration.kill_rounds --rounds 200
+	$(PY) -m tests.integration.server_kill_rounds --rounds 100 --store local
+	$(PY) -m tests.integration.server_kill_rounds --rounds 50 --store local --takeover-s 1
+	$(PY) -m tests.integration.server_kill_rounds --rounds 20 --store s3
 
 soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
 
-conformance: setup contract-matrix ## what others can hold us to: the store contract on every server
+conformance: setup contract-matrix rck ## what others can hold us to: the store contract, Iceberg's kit, more clients (docs/conformance.md)
+	$(BIN)/pytest -m conformance
+	@tests/conformance/newest.sh
+	@tests/conformance/spark35.sh
 
-rck: setup ## Iceberg's REST Compatibility Kit against a running server (Java 17 to 23 and Maven; not all of it passes yet)
-	$(PY) -m tests.conformance.rck --names-with-dot
+rck: setup ## Iceberg's REST Compatibility Kit against running servers, on a folder and on S3
+	@tools/maven.sh --compiler
+	$(PY) -m tests.conformance.rck
 
 contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh
 	cd tests && ../$(PY) -m behaviour.matrix
 
-bench: setup ## storage against its limits, in one run
+bench: setup ## storage and catalog against their limits, in one run
 	$(PY) bench/storage.py
+	$(PY) bench/catalog.py
 
 lock: setup ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \

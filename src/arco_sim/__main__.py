@@ -119,13 +119,13 @@ def _explain(cell: Cell) -> None:
 def mutants(folder: Path, source: Path) -> int:
     """Plant every bug in turn; each must be caught."""
     planted = load_all(folder)
-    print(f"{'planted bug':<34} {'scenario':<20} {'caught at seed':>14}  guard that was removed")
+    print(f"{'planted bug':<42} {'noticed by':<20} {'caught at seed':>14}  guard that was removed")
     survivors = 0
     for mutant in planted:
         catch = hunt(mutant, source)
-        survivors += catch.seed is None
-        seed = "SURVIVED" if catch.seed is None else str(catch.seed)
-        print(f"{mutant.name:<34} {mutant.scenario:<20} {seed:>14}  {mutant.guard}", flush=True)
+        survivors += not catch.caught
+        seed = "SURVIVED" if not catch.caught else str(catch.seed or "")
+        print(f"{mutant.name:<42} {mutant.scenario or 'its test':<20} {seed:>14}  {mutant.guard}", flush=True)
     print(f"{len(planted)} planted, {survivors} survived")
     return 1 if survivors or not planted else 0
 

@@ -25,17 +25,31 @@ FAULT_NAMES = {fault: fault.name.lower().replace("_", " ") for fault in Fault}
 
 @dataclass(frozen=True, slots=True)
 class FaultProfile:
-    """How often each fault happens, how long stalls are, and how far clocks may jump."""
+    """How often each fault happens, how long stalls are, and how far clocks may jump.
+
+    A stall that lingers does not end by itself in a quiet moment, but most likely while others are at work: where protocols
+    are thinnest, between two of their steps.
+    """
 
     weights: Weights
     stall_s: float
     jump_s: float
+    lingers: bool = False
 
     @classmethod
-    def of(cls, *, fault_share: float, crash_share: float, stall_s: float = 300.0, jump_s: float = 600.0) -> "FaultProfile":
+    def of(
+        cls,
+        *,
+        fault_share: float,
+        crash_share: float,
+        stall_s: float = 300.0,
+        jump_s: float = 600.0,
+        lingers: bool = False,
+    ) -> "FaultProfile":
         """`fault_share` of operations meet a fault that is no crash, `crash_share` a crash."""
         one, crash = fault_share / 6, crash_share / 2
-        return cls(Weights(1 - fault_share - crash_share, one, one, one, one, one, crash, crash, one), stall_s, jump_s)
+        weights = Weights(1 - fault_share - crash_share, one, one, one, one, one, crash, crash, one)
+        return cls(weights, stall_s, jump_s, lingers)
 
 
 ROUGH = FaultProfile.of(fault_share=0.12, crash_share=0.01)

@@ -50,6 +50,56 @@ class CasRegister:
                 raise ValueError(f"a register knows no {operation.name}({operation.argument!r})")
 
 
+class Table:
+    """What a table holds: a label, and how many columns it has had.
+
+    read -> the label; set(label) -> "ok"; column((last, label)) -> "ok", or "refused" if the last column is another.
+    """
+
+    def __init__(self, label: str, columns: int) -> None:
+        self._first = (label, columns)
+
+    def initial(self) -> tuple[str, int]:
+        return self._first
+
+    def step(self, state: tuple[str, int], operation: Operation) -> tuple[tuple[str, int], ...]:
+        label, columns = state
+        match operation.name, operation.argument, operation.result:
+            case "read", _, seen:
+                return (state,) if seen == label else ()
+            case "column", (last, _), "refused":
+                return (state,) if last != columns else ()
+            case _:
+                return self.step_unknown(state, operation)
+
+    def step_unknown(self, state: tuple[str, int], operation: Operation) -> tuple[tuple[str, int], ...]:
+        match operation.name, operation.argument:
+            case "set", str(label):
+                return ((label, state[1]),)
+            case "column", (last, str(label)):
+                return ((label, state[1] + 1),) if last == state[1] else ()
+            case _:
+                raise ValueError(f"a table knows no {operation.name}({operation.argument!r})")
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "read" or operation.result == "refused"
+
+
+class Existence:
+    """Something that is there or not, from not there. space -> "ok" or "exists"; unspace -> "ok" or "missing"."""
+
+    def initial(self) -> bool:
+        return False
+
+    def step(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001 - the state is a yes or no
+        wanted = operation.name == "space"
+        result = "ok" if state is not wanted else "exists" if wanted else "missing"
+        return () if operation.result != result else (wanted,) if result == "ok" else (state,)
+
+    def step_unknown(self, state: bool, operation: Operation) -> tuple[bool, ...]:  # noqa: FBT001
+        return (operation.name == "space",)
+
+
 class Counter:
     """A number, from zero up. increment -> the new number, or "ok" if that is not told; read -> the number."""
 

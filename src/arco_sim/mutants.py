@@ -1,8 +1,8 @@
-"""Planted bugs: each removes one guard from a copy of the source, and a scenario must notice.
+"""Planted bugs: each removes one guard from a copy of the source, and a scenario or a test must notice.
 
-A mutant is a small TOML file: which guard, in which file, which text is replaced by which, and the scenario that must catch
-it. A text that is no longer found is an error, so a mutant cannot silently stop meaning anything. The copy is run in a
-process of its own; the seeds it takes to catch the bug say how strong the scenario is.
+A mutant is a small TOML file: which guard, in which file, which text is replaced by which, and what must catch it: a scenario
+within so many seeds, or one test by its name. A text that is no longer found is an error, so a mutant cannot silently stop
+meaning anything. The copy is run in a process of its own; the seeds it takes to catch the bug say how strong the scenario is.
 """
 
 import os
@@ -29,39 +29,41 @@ for seed in range(1, last + 1):
 """
 
 
+# How pytest ends.
+_PASSED, _FAILED = 0, 1
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One guard, and how to take it away."""
+    """One guard, how to take it away, and who must notice: a scenario within so many seeds, or a test."""
 
     name: str
     guard: str
     file: str
     find: str
     replace: str
-    scenario: str
-    seeds_max: int
+    scenario: str = ""
+    seeds_max: int = 0
+    test: str = ""
 
     @classmethod
     def load(cls, path: Path) -> "Mutant":
-        fields = tomllib.loads(path.read_text())
-        return cls(
-            path.stem,
-            fields["guard"],
-            fields["file"],
-            fields["find"],
-            fields["replace"],
-            fields["scenario"],
-            fields["seeds_max"],
-        )
+        return cls(path.stem, **tomllib.loads(path.read_text()))
+
+    @property
+    def watch(self) -> str:
+        """Who must notice, in a few words."""
+        return self.scenario or self.test.rpartition("::")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """Whether a mutant was caught, at which seed, and by which broken promise."""
+    """Whether a mutant was caught, at which seed if by a scenario, and by which broken promise."""
 
     mutant: Mutant
-    seed: int | None
-    violation: str
+    caught: bool
+    seed: int | None = None
+    violation: str = ""
 
 
 def load_all(folder: Path) -> list[Mutant]:
@@ -69,25 +71,41 @@ def load_all(folder: Path) -> list[Mutant]:
 
 
 def hunt(mutant: Mutant, source: Path) -> Catch:
-    """Plant one bug in a copy of `source` and run its scenario until it is caught."""
+    """Plant one bug in a copy of `source` and run what must notice it: its scenario until it is caught, or its test."""
+    if bool(mutant.scenario) == bool(mutant.test):
+        raise InvalidInput(f"mutant {mutant.name} names both or neither", hint="a scenario with seeds_max, or a test")
     with tempfile.TemporaryDirectory(prefix="arco-mutant-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
         _plant(mutant, copy)
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(  # noqa: S603 - our own interpreter on our own copy
-            [sys.executable, "-c", _CATCH, mutant.scenario, str(mutant.seeds_max)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return _run_scenario(mutant, environment) if mutant.scenario else _run_test(mutant, source.parent, environment)
+
+
+def _run_scenario(mutant: Mutant, environment: dict[str, str]) -> Catch:
+    done = _run([sys.executable, "-c", _CATCH, mutant.scenario, str(mutant.seeds_max)], environment)
     if done.returncode != 0:
         raise InvalidInput(f"mutant {mutant.name} does not run: {done.stderr.strip()[-300:]}", hint="mend its replacement")
     if not done.stdout:
-        return Catch(mutant, None, "")
+        return Catch(mutant, caught=False)
     seed, _, violation = done.stdout.strip().partition("\t")
-    return Catch(mutant, int(seed), violation)
+    return Catch(mutant, True, int(seed), violation)
+
+
+def _run_test(mutant: Mutant, root: Path, environment: dict[str, str]) -> Catch:
+    quiet = ["-q", "--tb=line", "-p", "no:cacheprovider", "--rootdir", str(root), "-c", str(root / "pyproject.toml")]
+    # Only the plugin that the settings name: loading the others would take longer than the test.
+    alone = {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = _run([sys.executable, "-m", "pytest", "-p", "pytest_timeout", *quiet, str(root / mutant.test)], alone)
+    if done.returncode not in (_PASSED, _FAILED):
+        raise InvalidInput(f"mutant {mutant.name} does not run: {done.stdout.strip()[-300:]}", hint="mend its replacement")
+    return Catch(mutant, done.returncode == _FAILED, violation=f"{mutant.watch} fails")
+
+
+def _run(command: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own interpreter on our own copy
+        command, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def _plant(mutant: Mutant, source: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.invariants import LINEARIZABLE
-from arco_sim.linearizability import Model, check, explain
+from arco_sim.linearizability import Model, Operation, State, check, explain
 from arco_sim.world import Env, Violation, World
 
 
@@ -47,9 +47,9 @@ def violate(world: World, invariant: str, detail: str) -> None:
     world.violations.append(Violation(invariant, detail))
 
 
-def check_linearizable(world: World, model: Model[int]) -> None:
+def check_linearizable(world: World, model: Model[State], history: list[Operation] | None = None) -> None:
     """The recorded history must be explainable as one operation after another."""
-    verdict = check(world.history, model, budget_states=200_000)
+    verdict = check(world.history if history is None else history, model, budget_states=200_000)
     if verdict.gave_up:
         world.notes["linearizability_undecided"] = True
     elif not verdict.linearizable:

@@ -45,6 +45,8 @@ _RATES = (1.0, 1.02, 0.98)
 _DRIFT = Weights(0.6, 0.2, 0.2)
 _JUMP = Weights(0.98, 0.01, 0.01)
 _GIVE_UP = Weights(0.5, 0.5)
+_LINGER = Weights(0.2, 0.8)
+_LINGER_S_MAX = 1500.0
 
 
 class ActorGoneError(BaseException):
@@ -219,15 +221,25 @@ class World:
         now = self.loop.now_s
         runnable = [one for one in self._pending if one.not_before_s <= now]
         if not runnable:
-            return self._skip_ahead()
+            return self._skip_ahead([one.not_before_s for one in self._pending])
+        if self._may_linger(runnable):
+            return self._skip_ahead([one.not_before_s + _LINGER_S_MAX for one in runnable])
         chosen = runnable[self.choices.below(len(runnable))]
         self._pending.remove(chosen)
         self.loop.now_s = now + _STEP_S
         self._happen(chosen)
         return True
 
-    def _skip_ahead(self) -> bool:
-        moments = [one.not_before_s for one in self._pending]
+    def _may_linger(self, runnable: list[_Pending]) -> bool:
+        """Nothing is left but late requests, and they may as well come later still, when more is going on."""
+        if not self._profile.lingers or self._calm:
+            return False
+        now = self.loop.now_s
+        late = all(one.fault is Fault.STALL and now < one.not_before_s + _LINGER_S_MAX for one in runnable)
+        return late and bool(self.choices.weighted(_LINGER))
+
+    def _skip_ahead(self, moments: list[float]) -> bool:
+        """On to the next of these moments, or the next timer; False if there is neither."""
         timer = self.loop.next_timer_s()
         if timer is not None:
             moments.append(timer)
@@ -309,6 +321,10 @@ class World:
             return None
         data, version, at_ms = found
         return Object(ObjectInfo(key, len(data), version, at_ms), data)
+
+    def everything(self) -> dict[str, bytes]:
+        """All objects, for who judges them at the end: looking is no step of the story."""
+        return {key: data for key, (data, _, _) in self._objects.items()}
 
     def apply_put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         current = self._objects.get(key)

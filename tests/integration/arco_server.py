@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 @contextmanager
-def arco_server(root: Path) -> Iterator[str]:
+def arco_server(root: Path | str, *arguments: str) -> Iterator[str]:
     """The address of the catalog of a root, for the length of a block."""
     arco = Path(sys.executable).with_name("arco")
-    command = [str(arco), "serve", "--root", str(root), "--port", "0"]
+    command = [str(arco), "serve", "--root", str(root), "--port", "0", *arguments]
     environment = {**os.environ, "COLUMNS": "400"}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:

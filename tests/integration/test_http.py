@@ -1,5 +1,6 @@
 """The server as a plain HTTP client sees it: views, idempotency keys, refusals."""
 
+import gzip
 import json
 import urllib.error
 import urllib.request
@@ -181,3 +182,27 @@ def test_pages_hold_every_name_once(client: Client) -> None:
         if token is None:
             break
     assert names == [f"t{number}" for number in range(7)]
+
+
+def test_metadata_is_compressed_and_placed_as_the_table_says(client: Client) -> None:
+    """`write.metadata.compression-codec` from the first file on, and `write.metadata.path` inside the table's own place."""
+    properties = {"write.metadata.compression-codec": "gzip"}
+    body = {"name": "t", "schema": SCHEMA, "properties": properties}
+    status, made = client.ask("POST", f"/namespaces/{client.namespace}/tables", body)
+    assert status == 200
+    first = Path(made["metadata-location"].removeprefix("file://"))
+    assert first.name.endswith(".gz.metadata.json")
+    assert json.loads(gzip.decompress(first.read_bytes())) == made["metadata"]
+    update = {"action": "set-properties", "updates": {"write.metadata.path": f"{made['metadata']['location']}/elsewhere"}}
+    status, changed = client.ask(
+        "POST", f"/namespaces/{client.namespace}/tables/t", {"requirements": [], "updates": [update]}
+    )
+    assert status == 200
+    assert "/elsewhere/00001-" in changed["metadata-location"]
+    status, loaded = client.ask("GET", f"/namespaces/{client.namespace}/tables/t")
+    assert (status, loaded["metadata"]) == (200, changed["metadata"])
+    outside = {"action": "set-properties", "updates": {"write.metadata.path": "file:///elsewhere"}}
+    status, refused = client.ask(
+        "POST", f"/namespaces/{client.namespace}/tables/t", {"requirements": [], "updates": [outside]}
+    )
+    assert (status, refused["error"]["type"]) == (400, "BadRequestException")

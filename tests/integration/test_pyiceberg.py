@@ -1,7 +1,6 @@
 """PyIceberg against a running server: what a user does on the first day."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,29 +85,3 @@ def test_taken_and_full_names_are_refused(catalog: RestCatalog) -> None:
         catalog.create_namespace(name(catalog)[:1])
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace(name(catalog)[:1])
-
-
-def test_eight_appenders_at_once_lose_nothing(catalog: RestCatalog) -> None:
-    catalog.create_table(name(catalog), schema=ROWS.schema, properties={"commit.retry.num-retries": "50"})
-
-    def append(number: int) -> None:
-        for attempt in range(50):
-            table = catalog.load_table(name(catalog))
-            try:
-                table.append(pa.table({"a": [number], "b": ["x"]}))
-            except Exception as error:
-                if "CommitFailed" not in type(error).__name__ or attempt == 49:
-                    raise
-            else:
-                return
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(append, range(8)))
-    rows = catalog.load_table(name(catalog)).scan().to_arrow()["a"].to_pylist()
-    assert sorted(rows) == list(range(8))
-
-
-def test_odd_names_are_just_names(catalog: RestCatalog) -> None:
-    for odd in ("with.dot", "with space", "größe", "a%2Fb", "q?", "h#", "a+b"):
-        catalog.create_table(name(catalog, odd), schema=ROWS.schema).append(ROWS)
-        assert catalog.load_table(name(catalog, odd)).scan().to_arrow().num_rows == 2

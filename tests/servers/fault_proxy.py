@@ -89,6 +89,7 @@ class Plan:
 class FaultProxy:
     upstream: str
     requests: list[tuple[str, str]] = field(default_factory=list)
+    answers: list[tuple[str, str, int]] = field(default_factory=list)  # as the upstream gave them
     _plans: list[Plan] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _server: asyncio.Server | None = None
@@ -180,6 +181,7 @@ class FaultProxy:
         if fault in STATUSES_BEFORE:
             return await _reply(writer, request, _bare_answer(STATUSES_BEFORE[fault]))
         answer = await self._ask_upstream(method, request)
+        self.answers.append((method, path, int(answer.first_line.split(" ")[1])))
         if fault in STATUSES_AFTER:
             return await _reply(writer, request, _bare_answer(STATUSES_AFTER[fault]))
         if fault is Fault.CUT_AFTER:

@@ -46,7 +46,13 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\basyncio\.sleep\(",
         "clock.sleep",
-        ("arco/kernel/clock.py", "arco/storage/cloud.py", "arco/storage/profile.py", "arco_sim/world.py"),
+        (
+            "arco/kernel/clock.py",
+            "arco/storage/cloud.py",
+            "arco/storage/profile.py",
+            "arco_sim/clients.py",
+            "arco_sim/world.py",
+        ),
     ),
     (r"(?<![.\w])print\(", "a console of the surface", ("arco_sim/__main__.py",)),
     (r"\bobstore\b", "the ObjectStore port", ("arco/storage/cloud.py",)),

@@ -56,9 +56,11 @@ class Bases(Generic[M]):
     async def read(self, uuid: str) -> Base[M] | None:
         """The table as it is now, from the store."""
         pointer = await self._ws.pointers.read(uuid)
-        if pointer is None:
-            return None
-        known = self._known.get(uuid)
+        return None if pointer is None else await self.at(pointer)
+
+    async def at(self, pointer: Held[Pointer]) -> Base[M]:
+        """The table at a pointer that was just read."""
+        known = self._known.get(pointer.value.table_uuid)
         if known is not None and known.pointer.version == pointer.version:
             return known
         location = pointer.value.metadata_location

@@ -14,7 +14,7 @@ from arco.catalog.registering import Registering
 from arco.catalog.relations import Relations
 from arco.catalog.staging import Staging
 from arco.catalog.subject import Tables, Views
-from arco.catalog.workspace import Workspace
+from arco.catalog.workspace import Choices, Workspace
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
 from arco.iceberg.view_metadata import ViewMetadata
@@ -44,12 +44,11 @@ class Catalog:
         clock: Clock,
         entropy: Entropy,
         policy: LocationPolicy | None = None,
-        *,
-        take_turns: bool = False,
+        choices: Choices | None = None,
     ) -> Self:
         """A catalog on a store. Nothing is read or written before it is used."""
         rules = policy or LocationPolicy()
-        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, take_turns=take_turns)
+        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, choices)
         table, view = Tables(), Views()
         table_bases, view_bases = Bases(parts, table), Bases(parts, view)
         tables = Relations(parts, table, table_bases, rules.allows)

@@ -6,6 +6,10 @@ Warm, three rounds: everything of `stage` goes out together, computed from what 
 proves that the pointer was right, the answer about the manifest that the name was, the claim's answer whether to swing at
 all. `finish` (receipt, marker) protects nothing that recovery could not redo, so after a success it does not hold the answer
 up. A refusal is different: it is never computed from memory, and is durable in the marker before anybody hears it.
+
+An attempt is *in doubt* while another attempt of its request may have landed, or still may. Then the history of the table that
+the marker names is asked before anything is computed on a newer base; nothing is refused, and no other table is taken for the
+one that the name means, before the swings under way were killed by a touch; and a silent store is no "nothing happened".
 """
 
 import asyncio
@@ -28,7 +32,7 @@ from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, FixRequest, NotFound, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, FixRequest, NotFound, OutcomeUnknown, Refresh, RetryLater
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import Phase
@@ -92,10 +96,9 @@ class _Attempt(Generic[M, R]):
         self._request = request
         self._key = key
         self._source = source
-        self._uuid: str | None = None
-        self._bound_by_name = True
         self._marker: Held[Marker] | None = None
-        self._swung_before = False
+        # The request may have been sent before: only our own claim says that it was not.
+        self._in_doubt = key.durable
         self._heard = False
 
     async def run(self) -> Committed[M]:
@@ -104,31 +107,42 @@ class _Attempt(Generic[M, R]):
                 if attempt:
                     await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
                 try:
-                    done = await self._try(await self._resolve(), warm=attempt == 0)
-                except (FixRequest, Refresh) as refusal:
-                    if self._heard:
+                    done = await self._pass(warm=attempt == 0)
+                except RetryLater as silence:
+                    if not self._in_doubt:
                         raise
-                    done = await self._refused(refusal)
+                    raise OutcomeUnknown(f"this request may have been done before: {silence.message}") from silence
                 if done is not None:
                     return done
         raise OutcomeUnknown("this table was changed by others all the time; the commit may be tried again")
 
+    async def _pass(self, *, warm: bool) -> Committed[M] | None:
+        """One pass over the steps. None if another is needed: the base was lost, or the name, or a marker was taken over."""
+        try:
+            entry = await self._resolve()
+            return await self._try(entry, warm=warm) if isinstance(entry, Entry) else entry
+        except (FixRequest, Refresh) as refusal:
+            if self._heard:
+                raise
+            return await self._refused(refusal)
+
     # Resolve
 
-    async def _resolve(self) -> Entry:
-        """The table of this name, or of our marker: a retry goes on with the table its first attempt found (C7)."""
+    async def _resolve(self) -> Entry | Committed[M]:
+        """The table that the name means. A retry first makes sure of the table that its first attempt found (C7)."""
         entry = self._find()
         if entry is None:
             await self._ws.tier1.current()
             entry = self._find()
         if entry is None:
             raise self._missing()
-        self._uuid = entry.uuid
+        if self._marker is not None and self._marker.value.table_uuid != entry.uuid:
+            landed = await self._settle()
+            if landed is not None:
+                return landed
         return entry
 
     def _find(self) -> Entry | None:
-        if self._uuid is not None:
-            return self._ws.tier1.names.by_uuid(self._uuid)
         return self._ws.tier1.names.find(self._levels, self._name, self._subject.kind)
 
     def _missing(self) -> NotFound:
@@ -137,10 +151,9 @@ class _Attempt(Generic[M, R]):
     # One base
 
     async def _try(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
-        """One pass over the steps. None if the base was lost and another pass is needed."""
         prepared = await self._prepare(entry, warm=warm)
-        if prepared is None:
-            return None
+        if not isinstance(prepared, Prepared):
+            return prepared
         if prepared.metadata is prepared.base.metadata:
             return await self._nothing_to_do(entry, prepared)
         staged = await self._stage(entry, prepared)
@@ -149,7 +162,7 @@ class _Attempt(Generic[M, R]):
         reach("commit.staged")
         return await self._swing(entry, staged)
 
-    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M] | None:
+    async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M] | Committed[M] | None:
         """Compute the commit on a base: on what is remembered if that works, and never refuse on that alone."""
         known = self._bases.known(entry.uuid) if warm else None
         if known is not None and in_step(entry, known.pointer):
@@ -162,7 +175,16 @@ class _Attempt(Generic[M, R]):
             await self._ws.tier1.current()
             await self._bring_in_step(entry.uuid, base)
             return None
-        return self._computed(base)
+        landed = await self._landed_since(base.pointer)
+        if landed is not None:
+            return landed
+        try:
+            return self._computed(base)
+        except (FixRequest, Refresh):
+            await self._ws.tier1.current()
+            if self._is_named(entry):
+                raise
+            return None
 
     async def _bring_in_step(self, uuid: str, base: Base[M] | None) -> None:
         """Met a drop, a restore or a registration half way: finish it, and begin again."""
@@ -177,7 +199,7 @@ class _Attempt(Generic[M, R]):
             base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._allowed
         )
         name = self._ws.files.name(self._key, pointer.commit_number + 1)
-        location = f"{self._subject.metadata_folder(after)}/{name}"
+        location = self._subject.metadata_file(after, name)
         return Prepared(base, after, location, self._ws.ulids.next())
 
     async def _nothing_to_do(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
@@ -190,12 +212,13 @@ class _Attempt(Generic[M, R]):
             return await self._unchanged(prepared)
         self._bases.forget(entry.uuid)
         await self._ws.tier1.current()
-        if not self._is_named(entry):
-            raise self._missing()
         return None
 
     async def _unchanged(self, prepared: Prepared[M]) -> Committed[M] | None:
         """Durable before it is sent: a duplicate that comes when it would change something must not."""
+        landed = await self._settle()
+        if landed is not None:
+            return landed
         location = prepared.base.location
         if self._key.durable:
             marker = self._marker.value if self._marker else self._ws.markers.fresh(self._key, self._ws.tier1.seen.sequence)
@@ -209,17 +232,16 @@ class _Attempt(Generic[M, R]):
 
     def _is_named(self, entry: Entry) -> bool:
         """Whether the name still means this table, as far as tier 1 is known now (C2)."""
-        current = self._ws.tier1.names.by_uuid(entry.uuid)
-        if current is None:
-            return False
-        return not self._bound_by_name or (current.namespace, current.name) == (self._levels, self._name)
+        current = self._find()
+        return current is not None and current.uuid == entry.uuid
 
     # Stage
 
     async def _stage(self, entry: Entry, prepared: Prepared[M]) -> Prepared[M] | Committed[M] | None:
         """Everything before the swing, in one round: what to swing to, which an earlier attempt may have written.
 
-        Or the result, if the request was finished before; or None, if its marker was taken over and all begins anew.
+        Or the result, if the request was finished before; or None, if all begins anew: its marker was taken over, or the
+        name means another table than we remembered.
         """
         ws = self._ws
         seen = ws.tier1.seen
@@ -240,11 +262,13 @@ class _Attempt(Generic[M, R]):
         if self._key.durable:
             if marker is None:
                 return await self._resume()
+            if self._marker is None:
+                self._in_doubt = False
             self._marker = marker
         if not unchanged:
             await ws.tier1.current()
         if not self._is_named(entry):
-            raise self._missing()
+            return None
         return replace(prepared, metadata=self._subject.decode(data, prepared.location))
 
     async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
@@ -286,7 +310,6 @@ class _Attempt(Generic[M, R]):
     async def _swing(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
         published = self._published(prepared)
         after = next_pointer(prepared.base.pointer.value, published, self._subject.facts(prepared.metadata))
-        self._swung_before = True
         outcome = await self._ws.pointers.swing(prepared.base.pointer, after)
         reach("commit.swung")
         match outcome:
@@ -298,6 +321,7 @@ class _Attempt(Generic[M, R]):
                 return self._landed(entry, prepared, published)
             case Lost() | Unknown():
                 self._bases.forget(entry.uuid)
+                self._in_doubt = True
                 return await self._look_back(entry, prepared, published, outcome)
 
     async def _look_back(
@@ -312,6 +336,8 @@ class _Attempt(Generic[M, R]):
             case Landing.NOT_YET if isinstance(outcome, Unknown):
                 raise OutcomeUnknown(f"the table's pointer did not say whether it was swung: {outcome.reason}")
             case Landing.NEVER | Landing.NOT_YET:
+                # The pointer is past the version that we, and everybody before us, prepared for.
+                self._in_doubt = False
                 return None
 
     def _landed(self, entry: Entry, prepared: Prepared[M], published: Published) -> Committed[M]:
@@ -334,9 +360,9 @@ class _Attempt(Generic[M, R]):
 
     async def _resume(self) -> Committed[M] | None:
         """The key is in use: hear its answer, find that it landed, wait for it, or take it over."""
-        self._heard = True
+        self._heard = self._in_doubt = True
         held = await self._ws.markers.existing(self._key)
-        if held.value.state is State.IN_PROGRESS:
+        if not held.value.state.is_final:
             landed = await self._recover(held)
             if landed is not None:
                 return landed
@@ -356,14 +382,24 @@ class _Attempt(Generic[M, R]):
 
     async def _recover(self, held: Held[Marker]) -> Committed[M] | None:
         """An unfinished marker whose commit is in history: finish what its owner left."""
+        pointer = await self._pointer_of(held.value)
+        if await self._landing_of(held.value, pointer) is not Landing.LANDED:
+            return None
+        return await self._finish_for(held, pointer)
+
+    async def _pointer_of(self, marker: Marker) -> Held[Pointer] | None:
+        return None if marker.table_uuid is None else await self._ws.pointers.read(marker.table_uuid)
+
+    async def _landing_of(self, marker: Marker, pointer: Held[Pointer] | None) -> Landing:
+        if marker.metadata_location is None or marker.base_commit_number is None:
+            return Landing.NEVER
+        return await landing(marker.metadata_location, marker.base_commit_number, pointer, self._ws, self._subject)
+
+    async def _finish_for(self, held: Held[Marker], pointer: Held[Pointer] | None) -> Committed[M]:
+        """The receipt and the answer that a commit's owner did not come to write."""
+        if pointer is not None:
+            await self._ws.receipts.ensure_published(pointer.value)
         marker = held.value
-        if marker.table_uuid is None or marker.metadata_location is None or marker.base_commit_number is None:
-            return None
-        pointer = await self._ws.pointers.read(marker.table_uuid)
-        found = await landing(marker.metadata_location, marker.base_commit_number, pointer, self._ws, self._subject)
-        if found is not Landing.LANDED or pointer is None:
-            return None
-        await self._ws.receipts.ensure_published(pointer.value)
         answer = Answer(200, metadata_location=marker.metadata_location)
         done = msgspec.structs.replace(marker, state=State.COMMITTED, answer=answer)
         await self._ws.markers.object(self._key).swap(held, done)
@@ -375,19 +411,60 @@ class _Attempt(Generic[M, R]):
         if landed is not None:
             return landed
         self._marker = await self._ws.markers.renew(self._key, held, self._ws.markers.taken_over(held.value))
-        self._swung_before = True
-        self._bound_by_name = False
         self._heard = False
-        self._uuid = held.value.table_uuid
-        if self._uuid is not None:
-            self._bases.forget(self._uuid)
+        if held.value.table_uuid is not None:
+            self._bases.forget(held.value.table_uuid)
         return None
+
+    # In doubt
+
+    async def _landed_since(self, base: Held[Pointer]) -> Committed[M] | None:
+        """An earlier attempt's swing may have landed after we looked: ask again with exactly the pointer to swing (C4)."""
+        marker = self._marker
+        if not self._in_doubt or marker is None or marker.value.table_uuid != base.value.table_uuid:
+            return None
+        match await self._landing_of(marker.value, base):
+            case Landing.LANDED:
+                return await self._finish_for(marker, base)
+            case Landing.NEVER:
+                self._in_doubt = False
+            case Landing.NOT_YET:
+                pass
+        return None
+
+    async def _settle(self) -> Committed[M] | None:
+        """Make certain that no earlier attempt of this request can land any more; or find that one did (C6).
+
+        Its swing may still be on its way to the store, for the version that it was prepared for. A touch of exactly the
+        version whose history was asked leaves no room between the two.
+        """
+        held = self._marker
+        if not self._in_doubt or held is None:
+            return None
+        for _ in range(SWAP_ATTEMPTS_MAX):
+            pointer = await self._pointer_of(held.value)
+            match await self._landing_of(held.value, pointer):
+                case Landing.LANDED:
+                    return await self._finish_for(held, pointer)
+                case Landing.NOT_YET if pointer is not None:
+                    outcome = await self._ws.pointers.touch(pointer)
+                    if isinstance(outcome, Unknown):
+                        raise OutcomeUnknown("an earlier attempt of this request may still land")
+                    if isinstance(outcome, Lost):
+                        continue
+                case _:
+                    pass
+            self._in_doubt = False
+            return None
+        raise OutcomeUnknown("this table was changed by others all the time; an earlier attempt may still land")
 
     # Saying no
 
     async def _refused(self, refusal: ArcoError) -> Committed[M] | None:
         """Make a refusal durable, then raise it; or hear what an earlier attempt of this request came to."""
-        await self._kill_earlier_swings()
+        landed = await self._settle()
+        if landed is not None:
+            return landed
         if not self._key.durable:
             raise refusal
         if self._marker is None:
@@ -397,14 +474,6 @@ class _Attempt(Generic[M, R]):
         else:
             await self._ws.markers.renew(self._key, self._marker, refused(self._marker.value, refusal))
         raise refusal
-
-    async def _kill_earlier_swings(self) -> None:
-        """A swing of this request may still be under way to the store: after a touch it can no longer land."""
-        if not self._swung_before or self._uuid is None:
-            return
-        pointer = await self._ws.pointers.read(self._uuid)
-        if pointer is not None and isinstance(await self._ws.pointers.touch(pointer), Unknown):
-            raise OutcomeUnknown("an earlier attempt of this request may still land")
 
 
 def next_pointer(base: Pointer, published: Published, facts: Facts) -> Pointer:

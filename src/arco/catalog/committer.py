@@ -17,18 +17,19 @@ import msgspec
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.manifest import Commit, Manifest
 from arco.catalog.names import Draft
-from arco.catalog.operations import Operation
-from arco.catalog.tier1 import Seen, Tier1
+from arco.catalog.operations import Operation, Void
+from arco.catalog.tier1 import Found, Seen, Tier1
 from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown
+from arco.kernel.errors import ArcoError, Conflict, OutcomeUnknown, TooLarge
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
     COMMIT_GROUP_OPERATIONS_MAX,
     MANIFEST_TAIL_BYTES_MAX,
     MANIFEST_TAIL_COMMITS_MAX,
+    OPERATION_BYTES_MAX,
     SWAP_ATTEMPTS_MAX,
 )
 from arco.storage.cas import Held, Overtaken, Swung
@@ -43,6 +44,10 @@ class Author:
 
     principal: str = "anonymous"
     client_id: str | None = None
+
+
+class GivenUp(OutcomeUnknown):
+    """What this attempt wants to do is refused in the chain by another: it stops, and its client hears of it by asking again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -82,11 +87,20 @@ class Committer:
         `since` is the number of the commit that the operation's marker was claimed at: what is in the chain after it under
         the same key is this operation, done already. Raises why the operation does not apply, or OutcomeUnknown.
         """
+        size_bytes = len(msgspec.json.encode(operation))
+        if size_bytes > OPERATION_BYTES_MAX:
+            # Alone, before it joins a group: the others must not be refused for its size.
+            raise TooLarge(f"a change of {size_bytes} bytes to the catalog", hint=f"at most {OPERATION_BYTES_MAX}")
         settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._queue.append(_Waiting(operation, since, author or Author(), settled))
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._run())
         return await settled
+
+    async def give_up(self, key_hash: str, since: int) -> bool:
+        """Say in the chain that what this key stands for is refused, so that nobody does it any more. False if it is done."""
+        await self.submit(Void(key_hash=key_hash), since=since)
+        return await self._tier1.landed_at(key_hash, since) is None
 
     async def _run(self) -> None:
         while self._queue:
@@ -120,16 +134,16 @@ class Committer:
         """Try each in turn on the state that is known. What is in the chain already is settled and left out."""
         while True:
             held = self._tier1.held
-            done = [await self._tier1.landed_at(one.operation.key_hash, one.since) for one in group]
+            done = [await self._tier1.find_key(one.operation.key_hash, one.since) for one in group]
             if self._tier1.held is held:
                 break
         # From here to the end nothing is awaited: what was tried is tried on exactly the state of `held`.
         trial = _Trial(held, self._tier1.seen, [], [])
         draft = Draft(self._tier1.names, self._tier1.manifest.boundary_ms)
         at_ms = self._now_ms()
-        for waiting, landed_at in zip(group, done, strict=True):
-            if landed_at is not None:
-                _settle(waiting, landed_at)
+        for waiting, found in zip(group, done, strict=True):
+            if found is not None:
+                _settle_as(waiting, found)
                 continue
             try:
                 draft.apply(waiting.operation, at_ms)
@@ -151,9 +165,12 @@ class Committer:
         reach("catalog.manifest_swung")
         match outcome:
             case Swung(after_swing) | Overtaken(after_swing):
-                await self._tier1.advance(after_swing)
-                for waiting in group:
-                    _settle(waiting, commit.sequence)
+                try:
+                    await self._tier1.advance(after_swing)
+                finally:
+                    # It landed, whatever comes of carrying our own state forward.
+                    for waiting in group:
+                        _settle(waiting, commit.sequence)
                 self.after_commit()
                 return True
             case Lost():
@@ -195,8 +212,7 @@ class Committer:
 
     def _now_ms(self) -> int:
         """Commit times never go back along the chain, whatever the clocks of its writers say."""
-        tail = self._tier1.manifest.tail
-        return max(self._clock.now_ms(), tail[-1].at_ms if tail else 0)
+        return max(self._clock.now_ms(), self._tier1.manifest.last_commit_ms)
 
 
 def _nothing() -> None:
@@ -206,6 +222,14 @@ def _nothing() -> None:
 def _settle(waiting: _Waiting, sequence: int) -> None:
     if not waiting.settled.done():
         waiting.settled.set_result(sequence)
+
+
+def _settle_as(waiting: _Waiting, found: Found) -> None:
+    """What is in the chain under this key already: the same operation, or the word that it was refused."""
+    if found.void and not isinstance(waiting.operation, Void):
+        _refuse(waiting, GivenUp("this request was given up"))
+    else:
+        _settle(waiting, found.sequence)
 
 
 def _refuse(waiting: _Waiting, error: Exception) -> None:

@@ -22,7 +22,7 @@ from arco.catalog.answers import Answer, Refusal
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
-from arco.kernel.ids import KeyHash, TimedIdempotencyKey, UlidSource
+from arco.kernel.ids import IdempotencyKey, KeyHash, TimedIdempotencyKey, UlidSource, is_uuid7
 from arco.kernel.limits import (
     DUPLICATE_POLL_S,
     DUPLICATE_WAIT_S,
@@ -40,8 +40,13 @@ _FORMAT_VERSION = 1
 
 class State(StrEnum):
     IN_PROGRESS = "in_progress"
+    SETTLING = "settling"  # taken from its owner by somebody who will know for certain what became of it
     COMMITTED = "committed"
     FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self in {State.COMMITTED, State.FAILED}
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -99,7 +104,10 @@ class RequestKey:
 class Markers:
     """The markers of one workspace."""
 
-    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy, *, require_uuid7: bool = True
+    ) -> None:
+        self._require_uuid7 = require_uuid7
         self._store = store
         self._scope = scope
         self._clock = clock
@@ -123,6 +131,8 @@ class Markers:
         """The key of a request. One past its lifetime is refused before anything is written."""
         if key is None:
             return RequestKey(self._ulids.next(), operation, request_hash, durable=False)
+        if not self._require_uuid7 and not is_uuid7(IdempotencyKey(key)):
+            return RequestKey(key, operation, request_hash)
         age_s = (self._clock.now_ms() - TimedIdempotencyKey(key).time_ms) / 1000
         if age_s > IDEMPOTENCY_LIFETIME_S:
             raise InvalidInput("this Idempotency-Key is older than its lifetime", hint="make a new one for a new request")
@@ -166,7 +176,7 @@ class Markers:
         waited_s = 0.0
         while True:
             held = await self.existing(key)
-            if held.value.state is not State.IN_PROGRESS or self._is_stale(key, held.value):
+            if held.value.state.is_final or (held.value.state is State.IN_PROGRESS and self._is_stale(key, held.value)):
                 return held
             if waited_s >= DUPLICATE_WAIT_S:
                 raise OutcomeUnknown("this request is still being worked on by another attempt")

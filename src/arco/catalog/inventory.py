@@ -8,18 +8,23 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
+from arco.catalog.governance import check_columns, given_fields
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import ColumnNote, Dropped, Entry, Format, Governance, Kind, Levels, dotted
 from arco.catalog.names import Names
-from arco.catalog.once import Begin, submit_once
+from arco.catalog.once import Begin, once, submit_once
 from arco.catalog.operations import Create, Describe, Drop, Operation, Rename, Undrop
 from arco.catalog.relations import Relations
 from arco.iceberg.guardrails import check_properties
 from arco.iceberg.requests import check_location, check_name, check_namespace
-from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound
-from arco.kernel.ids import clip, new_uuid4
+from arco.kernel.crash_points import reach
+from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound, TooLarge
+from arco.kernel.ids import new_uuid4
+from arco.kernel.limits import TABLE_DOCUMENT_BYTES_MAX
 
 Place = tuple[Levels, str]
 
@@ -37,11 +42,21 @@ class NewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What is to be said of a table from now on: only what is given changes."""
+    """What is to be said of a table from now on: only what is given changes, and a governance field that is null is cleared."""
 
     governance: dict[str, Any] = {}
     removals: tuple[str, ...] = ()
     updates: dict[str, str] = {}
+
+
+class DropRef(msgspec.Struct, frozen=True):
+    """Something dropped that is wanted back: by the name it had, by the id of its drop, or by both."""
+
+    place: Place | None = None
+    drop_id: str | None = None
+
+    def __str__(self) -> str:
+        return dotted(*self.place) if self.place else f"the drop {self.drop_id}"
 
 
 class Inventory:
@@ -63,28 +78,30 @@ class Inventory:
             raise _no_such(place)
         return found
 
-    async def dropped(self, place: Place, drop_id: str | None = None) -> Dropped:
+    async def dropped(self, wanted: DropRef) -> Dropped:
         """What was dropped last under a name, or the drop that is named."""
         names = await self.names()
-        if drop_id is None:
-            found = names.last_dropped(*place)
+        if wanted.drop_id is None:
+            found = names.last_dropped(*wanted.place) if wanted.place else None
         else:
-            found = next((one for one in names.dropped.values() if one.drop_id == drop_id), None)
-        if found is None:
-            raise NotFound(f"nothing dropped can be restored as {dotted(*place)}", hint="arco ls --dropped lists what can")
+            found = next((one for one in names.dropped.values() if one.drop_id == wanted.drop_id), None)
+        if found is None or wanted.place not in {None, (found.entry.namespace, found.entry.name)}:
+            raise NotFound(f"{wanted} cannot be restored: no such drop is kept", hint="arco ls --dropped lists what is")
         return found
 
     # Changing
 
-    async def create(self, table: NewTable, key: RequestKey, author: Author) -> None:
-        """Register a table of another format."""
+    async def create(self, table: NewTable, key: RequestKey, author: Author) -> str:
+        """Register a table of another format: its uuid."""
         _check(table)
 
         async def begin() -> Marker:
             return self._catalog.tables.first_marker(key, new_uuid4(self._ws.entropy))
 
-        def operation(marker: Marker) -> Operation:
+        async def act(marker: Marker) -> Answer:
             uuid, at_ms = marker.table_uuid or "", marker.minted_ms
+            # What was dropped under this name before must be known: an asset that comes back keeps its identity.
+            await self._ws.tier1.current()
             fresh = self._catalog.tables.new_entry(uuid, table.namespace, table.name, table.location, at_ms)
             entry = msgspec.structs.replace(
                 fresh,
@@ -93,27 +110,34 @@ class Inventory:
                 columns=table.columns,
                 governance=table.governance,
             )
-            return Create(key_hash=key.hash, entry=entry, minted_ms=at_ms)
+            _check_size(entry)
+            operation = Create(key_hash=key.hash, entry=entry, minted_ms=at_ms)
+            await self._ws.committer.submit(operation, since=marker.since, author=author)
+            return Answer(200, body=uuid)
 
-        await submit_once(self._ws, key, begin, operation, author)
+        return (await once(self._ws, key, begin, act)).body or ""
 
     async def describe(self, place: Place, wanted: Description, key: RequestKey, author: Author) -> None:
         """Change what people say of a table: the fields that are given, and properties of tables that have no metadata."""
         check_properties((*wanted.updates, *wanted.removals))
+        governance = given_fields(wanted.governance, "table")
 
         async def begin() -> Marker:
             entry = await self.find(place)
             if entry.format is Format.ICEBERG and (wanted.updates or wanted.removals):
                 raise InvalidInput(
-                    "the properties of an Iceberg table are in its metadata", hint="set them with an Iceberg client"
+                    "properties: those of an Iceberg table are in its metadata", hint="set them with an Iceberg client"
                 )
+            fields = msgspec.structs.asdict(entry.governance) | governance
+            said = msgspec.convert(msgspec.to_builtins(fields), Governance)
+            _check_size(msgspec.structs.replace(entry, governance=said, properties=entry.properties | wanted.updates))
             return self._catalog.tables.first_marker(key, entry.uuid)
 
         def operation(marker: Marker) -> Operation:
             return Describe(
                 key_hash=key.hash,
                 uuid=marker.table_uuid or "",
-                governance=wanted.governance,
+                governance=governance,
                 property_removals=wanted.removals,
                 property_updates=wanted.updates,
             )
@@ -141,20 +165,34 @@ class Inventory:
 
         await submit_once(self._ws, key, self._marker_of(place, key), operation, author)
 
-    async def undrop(self, dropped: Dropped, place: Place, key: RequestKey, author: Author) -> None:
-        """Give what was dropped its name back, or another."""
-        if dropped.entry.format is Format.ICEBERG:
-            await self._relations(dropped.entry).undrop(dropped, *place, key, author)
-            return
-        entry = dropped.entry
+    async def undrop(self, lost: DropRef, to: Place | None, key: RequestKey, author: Author) -> Place:
+        """Give what was dropped its name back, or another; tier 1 first, then the pointer (N3). The name it has now."""
+        if to is not None:
+            check_namespace(to[0])
+            check_name(to[1], "name")
 
         async def begin() -> Marker:
-            return self._catalog.tables.first_marker(key, entry.uuid)
+            return self._catalog.tables.first_marker(key, (await self.dropped(lost)).entry.uuid)
 
-        def operation(_: Marker) -> Operation:
-            return Undrop(key_hash=key.hash, uuid=entry.uuid, drop_id=dropped.drop_id, namespace=place[0], name=place[1])
+        async def act(marker: Marker) -> Answer:
+            uuid = marker.table_uuid or ""
+            dropped = self._ws.tier1.names.dropped.get(uuid)
+            entry = self._ws.tier1.names.by_uuid(uuid) if dropped is None else dropped.entry
+            if entry is None:
+                raise NotFound(f"{lost} cannot be restored: it was purged meanwhile")
+            levels, name = to or (entry.namespace, entry.name)
+            drop_id = lost.drop_id or ("" if dropped is None else dropped.drop_id)
+            operation = Undrop(key_hash=key.hash, uuid=uuid, drop_id=drop_id, namespace=levels, name=name)
+            await self._ws.committer.submit(operation, since=marker.since, author=author)
+            reach("undrop.named")
+            if entry.format is Format.ICEBERG:
+                with doubt():
+                    await self._relations(entry).stand(uuid)
+            return Answer(200, body=msgspec.json.encode((levels, name)).decode())
 
-        await submit_once(self._ws, key, begin, operation, author)
+        answer = await once(self._ws, key, begin, act)
+        restored: Place = msgspec.json.decode(answer.body or "", type=Place)
+        return restored
 
     async def rename(self, source: Place, destination: Place, key: RequestKey, author: Author) -> None:
         """The name changes, the table stays what it is; the old name is remembered."""
@@ -190,10 +228,15 @@ def _check(table: NewTable) -> None:
     check_properties(table.properties)
     if table.format is Format.ICEBERG:
         raise InvalidInput("an Iceberg table is created by an Iceberg client", hint="use the catalog under /iceberg")
-    names = [column.name for column in table.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInput(f"column {clip(twice[0])!r} is named twice")
+    if not table.location.strip("/"):
+        raise InvalidInput("location: it names no place")
+    check_columns(table.columns)
+
+
+def _check_size(entry: Entry) -> None:
+    size = len(msgspec.json.encode(entry))
+    if size > TABLE_DOCUMENT_BYTES_MAX:
+        raise TooLarge(f"what is said of {entry.full_name} has {size} bytes, more than {TABLE_DOCUMENT_BYTES_MAX}")
 
 
 def _no_such(place: Place) -> NotFound:

@@ -54,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True):
     sequence: int = 0
     last_commit_id: str | None = None
     last_commit_hash: str | None = None
+    last_commit_ms: int = 0
     checkpointed_sequence: int = 0
     base: StateFile | None = None
     deltas: tuple[StateFile, ...] = ()
@@ -67,6 +68,7 @@ class Manifest(msgspec.Struct, frozen=True):
             sequence=commit.sequence,
             last_commit_id=commit.id,
             last_commit_hash=commit.hash(),
+            last_commit_ms=commit.at_ms,
             tail=(*self.tail, commit),
         )
 

@@ -16,7 +16,7 @@ from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
 from arco.kernel.limits import METADATA_CACHE_FILES_MAX
-from arco.storage.port import Absent, Landed, Lost, ObjectStore
+from arco.storage.port import Absent, HasFolders, Landed, Lost, ObjectStore
 from arco.storage.readback import put_settled
 
 
@@ -49,6 +49,13 @@ class MetadataFiles:
                 return await self.read(location)
             case unknown:
                 raise OutcomeUnknown(f"{location} could not be written: {unknown.reason}")
+
+    async def make_room(self, place: str) -> None:
+        """The folders of a table that its client writes before Arco does. DuckDB makes none, and buckets have none."""
+        for part in ("data", "metadata"):
+            store, key = self._where(f"{place}/{part}")
+            if isinstance(store, HasFolders):
+                await store.make_folder(f"{key}/")
 
     async def read(self, location: str) -> bytes:
         """A file's bytes. NotFound only if it definitely is not there."""

@@ -22,6 +22,7 @@ from arco.catalog.operations import (
     Purge,
     Rename,
     Undrop,
+    Void,
 )
 from arco.kernel.errors import (
     AlreadyExists,
@@ -48,7 +49,7 @@ class Names:
         self.entries: dict[Place, Entry] = {}
         self.places: dict[str, Place] = {}
         self.dropped: dict[str, Dropped] = {}
-        self._last_dropped: dict[Place, str] = {}
+        self._dropped_at: dict[Place, set[str]] = {}
         self._members: dict[Levels, dict[str, Entry]] = {}
         self._children: dict[Levels, set[Levels]] = {}
 
@@ -65,7 +66,8 @@ class Names:
 
     def last_dropped(self, levels: Levels, name: str) -> Dropped | None:
         """What was dropped last under this name and can still be restored."""
-        return self.dropped.get(self._last_dropped.get((levels, name), ""))
+        found = (self.dropped[uuid] for uuid in self._dropped_at.get((levels, name), ()))
+        return max(found, key=lambda one: (one.dropped_ms, one.drop_id), default=None)
 
     def by_uuid(self, uuid: str) -> Entry | None:
         place = self.places.get(uuid)
@@ -113,11 +115,12 @@ class Names:
             self.places[entry.uuid] = place
 
     def put_dropped(self, uuid: str, dropped: Dropped | None) -> None:
-        if dropped is None:
-            self.dropped.pop(uuid, None)
-        else:
+        previous = self.dropped.pop(uuid, None)
+        if previous is not None:
+            self._dropped_at[(previous.entry.namespace, previous.entry.name)].discard(uuid)
+        if dropped is not None:
             self.dropped[uuid] = dropped
-            self._last_dropped[(dropped.entry.namespace, dropped.entry.name)] = uuid
+            self._dropped_at.setdefault((dropped.entry.namespace, dropped.entry.name), set()).add(uuid)
 
 
 class _Layer(Generic[K, V]):
@@ -167,6 +170,8 @@ class Draft:
                 self._describe(operation, at_ms)
             case Purge():
                 self._purge(operation)
+            case Void():
+                pass
 
     def merge(self) -> None:
         """Make everything that was tried the committed state."""

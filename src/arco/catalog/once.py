@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, GivenUp
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey, State
 from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
-from arco.kernel.errors import ArcoError, FixRequest, OutcomeUnknown, Refresh
+from arco.kernel.errors import ArcoError, Conflict, FixRequest, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
 Begin = Callable[[], Awaitable[Marker]]
@@ -34,21 +35,16 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
     """
     with ws.markers.working(key):
-        try:
-            first = await begin()
-        except (FixRequest, Refresh) as refusal:
-            return await _refused_at_once(ws, key, refusal, act, stage)
         if not key.durable:
+            first = await begin()
             await stage(first)
             return await act(first)
-        claim = asyncio.ensure_future(ws.markers.claim(key, first))
-        staging = asyncio.ensure_future(stage(first))
-        await asyncio.wait([claim, staging])
-        staging.exception()
-        held = claim.result()
-        if held is None:
-            return await _again(ws, key, act, stage)
-        return await _acted(ws, key, held, staging, act)
+        with doubt():
+            # The key may have been sent before: only our own claim says that nothing was done under it.
+            begun = await _begun(ws, key, begin, stage)
+            if begun is None:
+                return await _again(ws, key, act, stage)
+        return await _acted(ws, key, *begun, act)
 
 
 async def submit_once(
@@ -63,14 +59,26 @@ async def submit_once(
     return await once(ws, key, begin, act)
 
 
-async def _refused_at_once(ws: Workspace, key: RequestKey, refusal: ArcoError, act: Act, stage: Stage) -> Answer:
-    """Nothing to act on now. But a retry of what was done before must hear what it heard, whatever the names say now."""
-    if not key.durable:
-        raise refusal
-    failed = refused(ws.markers.fresh(key, ws.tier1.seen.sequence), refusal)
-    if await ws.markers.claim(key, failed) is not None:
-        raise refusal
-    return await _again(ws, key, act, stage)
+async def _begun(
+    ws: Workspace, key: RequestKey, begin: Begin, stage: Stage
+) -> tuple[Held[Marker], "asyncio.Future[None]"] | None:
+    """The marker that is ours, and what was staged beside its claim; None if the key was used before.
+
+    A refusal to begin is heard only by who is first: a retry hears what it heard before, whatever the names say now.
+    """
+    try:
+        first = await begin()
+    except (FixRequest, Refresh) as refusal:
+        failed = refused(ws.markers.fresh(key, ws.tier1.seen.sequence), refusal)
+        if await ws.markers.claim(key, failed) is not None:
+            raise
+        return None
+    claim = asyncio.ensure_future(ws.markers.claim(key, first))
+    staging = asyncio.ensure_future(stage(first))
+    await asyncio.wait([claim, staging])
+    staging.exception()
+    held = claim.result()
+    return None if held is None else (held, staging)
 
 
 async def _again(ws: Workspace, key: RequestKey, act: Act, stage: Stage) -> Answer:
@@ -86,8 +94,15 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
         await staging
         answer = await act(held.value)
     except (FixRequest, Refresh) as refusal:
+        # An earlier attempt may be at work on it still, or its swing on its way.
+        if held.value.attempt > 1 and not await ws.committer.give_up(key.hash, held.value.since):
+            raise OutcomeUnknown("an earlier attempt of this request was done meanwhile") from refusal
         await ws.markers.renew(key, held, refused(held.value, refusal))
         raise
+    except GivenUp as given_up:
+        no = Conflict("this request could not be finished, and was given up")
+        await ws.markers.renew(key, held, refused(held.value, no))
+        raise no from given_up
     done = msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer)
     ws.afterwards.do(ws.markers.object(key).swap(held, done))
     return answer
@@ -96,7 +111,7 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
 async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
     """The answer of an earlier attempt, or its marker, taken over, to go on with."""
     held = await ws.markers.existing(key)
-    if held.value.state is State.IN_PROGRESS:
+    if not held.value.state.is_final:
         await ws.tier1.current()
         if await ws.tier1.landed_at(key.hash, held.value.since) is None:
             held = await ws.markers.wait(key)

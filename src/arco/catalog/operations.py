@@ -83,4 +83,8 @@ class Purge(_Operation, frozen=True, tag="purge"):
     drop_id: str
 
 
-Operation = CreateNamespace | DropNamespace | ChangeNamespace | Create | Drop | Undrop | Rename | Describe | Purge
+class Void(_Operation, frozen=True, tag="void"):
+    """Nothing. A key that is in the chain with it was refused: whoever still works on it stops, and nobody finishes it."""
+
+
+Operation = CreateNamespace | DropNamespace | ChangeNamespace | Create | Drop | Undrop | Rename | Describe | Purge | Void

@@ -14,7 +14,7 @@ from arco.catalog.afterwards import together
 from arco.catalog.pointer import Pointer, Published
 from arco.kernel.clock import Clock, utc_date
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import OutcomeUnknown
+from arco.kernel.errors import CorruptObject, OutcomeUnknown
 from arco.kernel.ids import KeyHash
 from arco.kernel.scope import Scope
 from arco.storage.keys import Day, Phase, ReceiptKey
@@ -36,6 +36,13 @@ class Receipt(msgspec.Struct, frozen=True):
 def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
     """The number belongs to it: a table may be registered at a file that it had before."""
     return KeyHash(hashlib.sha256(f"{commit_number} {metadata_location}".encode()).hexdigest())
+
+
+def decode_receipt(data: bytes, key: str) -> Receipt:
+    try:
+        return msgspec.json.decode(data, type=Receipt)
+    except msgspec.DecodeError as error:
+        raise CorruptObject(f"{key} is not a receipt: {error}") from error
 
 
 class Receipts:
@@ -70,6 +77,16 @@ class Receipts:
         """Whether a commit has its committed receipt."""
         name = self._name(Phase.COMMITTED, commit_key(metadata_location, commit_number), at_ms)
         return await self._store.head(name) is not None
+
+    def name(self, commit: Published) -> str:
+        """Where the committed receipt of a commit lies."""
+        return self._name(Phase.COMMITTED, commit_key(commit.metadata_location, commit.commit_number), commit.at_ms)
+
+    async def committed(self, commit: Published) -> Receipt | None:
+        """The committed receipt of a commit, if there is one."""
+        name = self.name(commit)
+        found = await self._store.get(name)
+        return None if found is None else decode_receipt(found.data, name)
 
     def _name(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
         return str(ReceiptKey(self._scope, Day(utc_date(at_ms)), phase, key))

@@ -9,15 +9,16 @@ One identity has one name: a metadata file whose table is in the catalog already
 would be two histories of the same files.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from arco.catalog.answers import Answer
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Entry, Levels, Start
-from arco.catalog.names import missing
 from arco.catalog.once import once
 from arco.catalog.operations import Create
 from arco.catalog.pointer import Tombstone
@@ -25,8 +26,18 @@ from arco.catalog.relations import Relations
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, check_locations
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AlreadyExists, CorruptObject, InvalidInput, NotFound
+from arco.kernel.errors import (
+    AlreadyExists,
+    CorruptObject,
+    FixRequest,
+    InvalidInput,
+    NoSuchTable,
+    NotFound,
+    OutcomeUnknown,
+    Refresh,
+)
 from arco.kernel.ids import clip
+from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.storage.keys import prefix_of
 
 M = TypeVar("M")
@@ -50,15 +61,26 @@ class Registering(Generic[M]):
             metadata = await self._read(location)
             return self._relations.first_marker(key, self._subject.identity(metadata))
 
-        async def act(marker: Marker) -> Answer:
+        async def name_it(marker: Marker) -> str:
             creation = await self._creation(levels, name, location, key, marker)
             taken = self._ws.tier1.names.find(levels, name, self._subject.kind)
             if taken is not None and overwrite:
-                await self._replace(taken, creation, key, marker, author)
-            else:
+                with doubt():
+                    await self._replace(taken, creation, key, marker, author)
+                return creation.entry.uuid
+            try:
                 await self._ws.committer.submit(creation, since=marker.since, author=author)
+            except AlreadyExists as taken_since:
+                if overwrite and self._ws.tier1.names.find(levels, name, self._subject.kind) is not None:
+                    raise NoSuchTable(f"{name} was free before") from taken_since
+                raise
+            return creation.entry.uuid
+
+        async def act(marker: Marker) -> Answer:
+            uuid = await _until_it_holds_still(lambda: name_it(marker))
             reach("register.named")
-            await self._relations.stand(creation.entry.uuid)
+            with doubt():
+                await self._relations.stand(uuid)
             return Answer(200, metadata_location=location)
 
         return await self._relations.answered(await once(self._ws, key, begin, act))
@@ -108,5 +130,23 @@ class Registering(Generic[M]):
         successor = msgspec.structs.replace(creation, entry=heir)
         tombstone = Tombstone(self._ws.ulids.next(), taken.binding, False, author.principal, key.hash, successor)
         of_taken = msgspec.structs.replace(marker, table_uuid=taken.uuid, binding=taken.binding)
-        gone = missing(taken.namespace, taken.name, self._subject.kind)
-        await self._relations.bury(of_taken, tombstone, author, gone)
+        try:
+            await self._relations.bury(of_taken, tombstone, author, lambda: NoSuchTable(f"{taken.full_name} is gone"))
+        except NoSuchTable:
+            raise
+        except (FixRequest, Refresh):
+            # The new table cannot take the name, and the old one is dead: it lives again when nobody can finish this.
+            if not await self._ws.committer.give_up(key.hash, marker.since):
+                raise OutcomeUnknown("this registration was finished by others meanwhile") from None
+            await self._relations.stand(taken.uuid)
+            raise
+
+
+async def _until_it_holds_still(name_it: Callable[[], Awaitable[str]]) -> str:
+    """A name may be taken, dropped, renamed or replaced by others while it is being replaced: look again then."""
+    for _ in range(SWAP_ATTEMPTS_MAX):
+        try:
+            return await name_it()
+        except NoSuchTable:
+            continue
+    raise OutcomeUnknown("this name was changed by others all the time")

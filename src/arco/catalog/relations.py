@@ -6,6 +6,7 @@ takes the name back first; then the pointer is brought to life, by whoever comes
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -13,15 +14,17 @@ import msgspec
 from arco.catalog.afterwards import together
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, GivenUp
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
-from arco.catalog.model import Dropped, Entry, Format, Kind, Levels
+from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
 from arco.catalog.names import missing
 from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
 from arco.catalog.pointer import Pointer, Published, Source, Tombstone
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
 from arco.catalog.subject import Subject
+from arco.catalog.tier1 import Seen
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.iceberg.locations import same_place
@@ -36,6 +39,7 @@ from arco.storage.port import Lost, Unknown
 
 M = TypeVar("M")
 C = TypeVar("C", bound=CreateTable | CreateView)
+T = TypeVar("T")
 
 
 class Relations(Generic[M, C]):
@@ -56,15 +60,11 @@ class Relations(Generic[M, C]):
         for _ in range(SWAP_ATTEMPTS_MAX):
             seen = self._ws.tier1.seen
             entry = seen.names.find(levels, name, self.subject.kind)
-            names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
-            base_read = asyncio.ensure_future(self._base(entry))
-            await asyncio.wait([names_check, base_read])
-            base_read.exception()
-            if not names_check.result():
+            base, unchanged = await self._looked_up(entry, seen)
+            if not unchanged:
                 # What was read of the pointer is older than the name we are about to learn: look again after it.
                 await self._ws.tier1.current()
                 continue
-            base = base_read.result()
             if entry is None:
                 raise missing(levels, name, self.subject.kind)
             if base is not None and in_step(entry, base.pointer):
@@ -72,19 +72,30 @@ class Relations(Generic[M, C]):
             await self.bring_in_step(entry, base)
         raise OutcomeUnknown("this table was changed by others all the time")
 
-    async def _base(self, entry: Entry | None) -> Base[M] | None:
+    async def _looked_up(self, entry: Entry | None, seen: Seen) -> tuple[Base[M] | None, bool]:
+        """What a name's pointer says, and whether the names are still those that were seen."""
         if entry is None:
-            return None
+            return None, await self._ws.tier1.is_unchanged(seen)
         known = self._bases.known(entry.uuid)
         if known is not None:
-            pointer_check = asyncio.ensure_future(self._ws.pointers.is_unchanged(known.pointer))
-            file_check = asyncio.ensure_future(self._ws.files.need(known.location))
-            await asyncio.wait([pointer_check, file_check])
-            file_check.exception()
-            if pointer_check.result():
-                file_check.result()
-                return known
-        return await self._bases.read(entry.uuid)
+            still, unchanged = await _beside(self._confirmed(known), self._ws.tier1.is_unchanged(seen))
+            if still or not unchanged:
+                return known, unchanged
+        # The name is looked at after the pointer: before it, a commit to what the table was renamed to would show (N6).
+        pointer = await self._ws.pointers.read(entry.uuid)
+        if pointer is None:
+            return None, await self._ws.tier1.is_unchanged(seen)
+        return await _beside(self._bases.at(pointer), self._ws.tier1.is_unchanged(seen))
+
+    async def _confirmed(self, known: Base[M]) -> bool:
+        """Whether what is remembered is still so: the pointer, and the file that it names."""
+        pointer_check = asyncio.ensure_future(self._ws.pointers.is_unchanged(known.pointer))
+        file_check = asyncio.ensure_future(self._ws.files.need(known.location))
+        await asyncio.wait([pointer_check, file_check])
+        file_check.exception()
+        if pointer_check.result():
+            file_check.result()
+        return pointer_check.result()
 
     async def bring_in_step(self, entry: Entry, base: Base[M] | None) -> None:
         self._bases.forget(entry.uuid)
@@ -96,6 +107,8 @@ class Relations(Generic[M, C]):
         """A new table and where its metadata lies."""
 
         async def begin() -> Marker:
+            if self._ws.tier1.held is None:
+                await self._ws.tier1.current()  # what was dropped under this name says which asset it is
             return self.first_marker(key, new_uuid4(self._ws.entropy))
 
         def described(marker: Marker) -> M:
@@ -116,7 +129,9 @@ class Relations(Generic[M, C]):
         return await self.metadata_at(location), location
 
     async def metadata_at(self, location: str) -> M:
-        return self.subject.decode(await self._ws.files.read(location), location)
+        """What is at a location that an answer names: the request was done, and a silent store does not undo it."""
+        with doubt():
+            return self.subject.decode(await self._ws.files.read(location), location)
 
     def first_marker(self, key: RequestKey, uuid: str, binding: int | None = None) -> Marker:
         fresh = self._ws.markers.fresh(key, self._ws.tier1.seen.sequence)
@@ -139,7 +154,7 @@ class Relations(Generic[M, C]):
         return table_folder(self._ws.scope, slug, TableUuid(uuid))
 
     def _first_location(self, metadata: M, key: RequestKey) -> str:
-        return f"{self.subject.metadata_folder(metadata)}/{self._ws.files.name(key, 0)}"
+        return self.subject.metadata_file(metadata, self._ws.files.name(key, 0))
 
     async def stage_new(self, metadata: M, key: RequestKey, source: Source, marker: Marker) -> None:
         """The first metadata file and the pointer of a table that has no name yet: nobody can see them."""
@@ -192,7 +207,8 @@ class Relations(Generic[M, C]):
         async def act(marker: Marker) -> Answer:
             binding = marker.binding or 1
             tombstone = Tombstone(self._ws.ulids.next(), binding, purge, author.principal, key.hash)
-            location = await self.bury(marker, tombstone, author, missing(levels, name, self.subject.kind))
+            with doubt():
+                location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
             return Answer(204, metadata_location=location)
 
         answer = await once(self._ws, key, self._marker_of(levels, name, key), act)
@@ -205,7 +221,15 @@ class Relations(Generic[M, C]):
 
         return begin
 
-    async def bury(self, marker: Marker, tombstone: Tombstone, author: Author, gone: NotFound) -> str:
+    def _lost(self, levels: Levels, name: str) -> NotFound | Conflict:
+        """Why the table that a name meant is not there any more: the name means nothing now, or another table at once."""
+        if self._ws.tier1.names.find(levels, name, self.subject.kind) is None:
+            return missing(levels, name, self.subject.kind)
+        return Conflict(f"Table {dotted(levels, name)} was replaced by another meanwhile")
+
+    async def bury(
+        self, marker: Marker, tombstone: Tombstone, author: Author, lost: Callable[[], NotFound | Conflict]
+    ) -> str:
         """Tombstone the pointer, then take the name away. Only for exactly the binding that the marker says."""
         ws, uuid = self._ws, marker.table_uuid or ""
         for attempt in range(SWAP_ATTEMPTS_MAX):
@@ -213,11 +237,14 @@ class Relations(Generic[M, C]):
             if attempt:
                 await ws.tier1.current()
             location = "" if pointer is None else pointer.value.metadata_location
-            if await ws.tier1.landed_at(tombstone.key_hash, marker.since) is not None:
+            found = await ws.tier1.find_key(tombstone.key_hash, marker.since)
+            if found is not None and found.void:
+                raise GivenUp("this request was given up")
+            if found is not None:
                 return location
             entry = ws.tier1.names.by_uuid(uuid)
             if entry is None or entry.binding != tombstone.binding:
-                raise gone
+                raise lost()
             if pointer is not None and in_step(entry, pointer) and pointer.value.binding <= tombstone.binding:
                 swung = await bury(ws, pointer, tombstone)
                 if isinstance(swung, Swung):
@@ -228,7 +255,7 @@ class Relations(Generic[M, C]):
                 try:
                     await finish_drop(ws, uuid, standing, marker.since, author)
                 except NoSuchTable:
-                    raise gone from None
+                    raise lost() from None
                 return location
             if pointer is None or not in_step(entry, pointer):
                 await bring_in_step(ws, self.subject, entry, pointer)
@@ -247,7 +274,8 @@ class Relations(Generic[M, C]):
             operation = Undrop(key_hash=key.hash, uuid=uuid, drop_id=dropped.drop_id, namespace=levels, name=name)
             await self._ws.committer.submit(operation, since=marker.since, author=author)
             reach("undrop.named")
-            await self.stand(uuid)
+            with doubt():
+                await self.stand(uuid)
             return Answer(200)
 
         await once(self._ws, key, begin, act)
@@ -276,17 +304,23 @@ class Relations(Generic[M, C]):
             try:
                 await self._ws.committer.submit(operation, since=marker.since, author=author)
             except NoSuchTable:
-                raise missing(*source, self.subject.kind) from None
+                raise self._lost(*source) from None
             return Answer(204)
 
         await once(self._ws, key, self._marker_of(*source, key), act)
 
     async def need(self, levels: Levels, name: str) -> Entry:
-        """A name that exists now; its absence is never taken from memory."""
+        """What a name means now: neither its absence nor its identity is taken from memory."""
         kind = self.subject.kind
-        entry = self._ws.tier1.names.find(levels, name, kind)
-        if entry is None:
-            entry = (await self._ws.tier1.current()).names.find(levels, name, kind)
+        entry = (await self._ws.tier1.current()).names.find(levels, name, kind)
         if entry is None:
             raise missing(levels, name, kind)
         return entry
+
+
+async def _beside(work: Awaitable[T], names_check: Awaitable[bool]) -> tuple[T | None, bool]:
+    """Both at once. If the names have changed, whatever came of the work is about names that are no more."""
+    done, check = asyncio.ensure_future(work), asyncio.ensure_future(names_check)
+    await asyncio.wait([done, check])
+    done.exception()
+    return (done.result(), True) if check.result() else (None, False)

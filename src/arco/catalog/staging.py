@@ -6,6 +6,7 @@ the place the intent says (or in one that the location policy allows), and take 
 creation. Losing that race is a conflict.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,7 +25,15 @@ from arco.iceberg.guardrails import Allowed
 from arco.iceberg.locations import same_place
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CreateTable
-from arco.kernel.errors import AlreadyExists, Conflict, CorruptObject, InvalidInput, OutcomeUnknown
+from arco.kernel.errors import (
+    AlreadyExists,
+    Conflict,
+    CorruptObject,
+    InvalidInput,
+    NoSuchTable,
+    OutcomeUnknown,
+    UnknownFormat,
+)
 from arco.kernel.ids import TableUuid, clip, new_uuid4
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
 from arco.storage.keys import Slug, StagedIntentKey
@@ -72,6 +81,8 @@ class Staging:
             metadata = self._metadata(request, staged)
             self._check_free((await self._ws.tier1.current()).names, levels, request, metadata, staged)
             await self._write_intent(levels, request, metadata, key, staged)
+            # After the intent: folders that nobody has a note of would stay for ever.
+            await self._ws.files.make_room(metadata.location)
             return Answer(200, body=msgspec.json.encode(staged).decode())
 
         answer = await once(self._ws, key, begin, act)
@@ -123,12 +134,15 @@ class Staging:
         async def begin() -> Marker:
             if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
                 # The name is taken, if that is still so: the requirement that it is not fails like any other.
-                requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
+                with suppress(NoSuchTable):
+                    requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
             return self._tables.first_marker(key, _assigned_uuid(request) or new_uuid4(self._ws.entropy))
 
         async def act(marker: Marker) -> Answer:
             metadata = updates.apply(None, request.updates, now_ms=marker.minted_ms)
-            await self._check_place(name, marker.table_uuid or "", request, metadata)
+            intent = await self._intent(marker.table_uuid or "")
+            await self._check_expiry(intent, key, marker)
+            self._check_place(name, marker.table_uuid or "", request, metadata, intent)
             await self._tables.stage_new(metadata, key, source, marker)
             try:
                 return await self._tables.take_name(levels, name, metadata, key, source, marker)
@@ -139,11 +153,19 @@ class Staging:
 
         return await self._tables.answered(await once(self._ws, key, begin, act))
 
-    async def _check_place(self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata) -> None:
+    async def _check_expiry(self, intent: Intent | None, key: RequestKey, marker: Marker) -> None:
+        """After its time a staged table's files may be gone. Unless this very request created the table in time."""
+        if intent is None or self._ws.clock.now_ms() <= intent.expires_ms:
+            return
+        if await self._ws.tier1.landed_at(key.hash, marker.since) is None:
+            raise Conflict("this staged table has expired", hint="stage it again and write its files anew")
+
+    def _check_place(
+        self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata, intent: Intent | None
+    ) -> None:
         """The table lies where its intent says, or where Arco would have placed it, or where the policy allows."""
         if metadata.table_uuid != uuid:
             raise InvalidInput("the commit of a new table assigns it no uuid", hint="send assign-uuid")
-        intent = await self._intent(uuid)
         own = self._tables.own_location(Slug.from_name(name), uuid) if intent is None else intent.location
         if not same_place(metadata.location, own) and not self._allowed(metadata.location):
             raise InvalidInput(f"location {clip(metadata.location)} is not allowed", hint="stage the table first")
@@ -156,9 +178,12 @@ class Staging:
         if found is None:
             return None
         try:
-            return msgspec.json.decode(found.data, type=Intent)
+            intent = msgspec.json.decode(found.data, type=Intent)
         except msgspec.DecodeError as error:
             raise CorruptObject(f"{name} is not an intent: {error}") from error
+        if intent.format_version != 1:
+            raise UnknownFormat(f"{name} has format version {intent.format_version}")
+        return intent
 
 
 def _assigned_uuid(request: CommitTable) -> str | None:

@@ -1,10 +1,11 @@
 """A name and its pointer, kept in step by whoever meets them out of step.
 
-Tier 1 says what exists, the pointer says at which metadata file. Three things leave the two out of step for a moment, and each
+Tier 1 says what exists, the pointer says at which metadata file. Some things leave the two out of step for a moment, and each
 is finished by anybody, to the same end:
 
   a tombstone of the name's binding    a drop has begun and not reached tier 1: finish it
   a tombstone of an older binding      the name was restored or renamed since: bring the pointer back to life
+  a tombstone of a request given up    its successor cannot take the name any more: bring the pointer back to life
   a start that the pointer has not     the table was registered: put the pointer at the file that tier 1 names
 
 The order of bindings decides, never the order of arrival. A pointer remembers the binding it was last brought to life for, so
@@ -15,14 +16,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from arco.catalog.committer import Author
+from arco.catalog.committer import Author, GivenUp
 from arco.catalog.model import Entry, Kind, Start
 from arco.catalog.operations import Drop
 from arco.catalog.pointer import Pointer, Published, Source, Tombstone
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import CorruptObject, OutcomeUnknown
+from arco.kernel.errors import CorruptObject, FixRequest, NoSuchTable, OutcomeUnknown, Refresh
 from arco.storage.cas import Held, SwapOutcome
 from arco.storage.port import Unknown
 
@@ -56,12 +57,24 @@ async def bring_in_step(ws: Workspace, subject: Subject[M, Any, Any], entry: Ent
 
 
 async def _settle_tombstone(ws: Workspace, entry: Entry, pointer: Held[Pointer], tombstone: Tombstone) -> None:
-    if tombstone.binding >= entry.binding:
-        since = max(0, ws.tier1.seen.sequence - 1)
+    if tombstone.binding < entry.binding:
+        await _bring_to_life(ws, entry, pointer)
+        return
+    since = max(0, ws.tier1.seen.sequence - 1)
+    try:
         await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
-    else:
-        alive = msgspec.structs.replace(pointer.value, tombstone=None, binding=entry.binding)
-        await ws.pointers.swing(pointer, alive)
+    except NoSuchTable:
+        return  # the name has moved on, and this drop came too late: whoever reads both again will see
+    except GivenUp:
+        await _bring_to_life(ws, entry, pointer)
+    except (FixRequest, Refresh):
+        # Its successor cannot take the name. Before the table lives again, nobody may finish this drop any more.
+        if await ws.committer.give_up(tombstone.key_hash, since):
+            await _bring_to_life(ws, entry, pointer)
+
+
+async def _bring_to_life(ws: Workspace, entry: Entry, pointer: Held[Pointer]) -> None:
+    await ws.pointers.swing(pointer, msgspec.structs.replace(pointer.value, tombstone=None, binding=entry.binding))
 
 
 async def bury(ws: Workspace, pointer: Held[Pointer], tombstone: Tombstone) -> SwapOutcome[Pointer]:

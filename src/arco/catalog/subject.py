@@ -49,8 +49,8 @@ class Subject(Protocol[M, R_contra, C_contra]):
         """The uuid that the metadata itself says."""
         ...
 
-    def metadata_folder(self, metadata: M) -> str:
-        """Where its metadata files go."""
+    def metadata_file(self, metadata: M, name: str) -> str:
+        """Where the metadata file of this name goes, and whether it is compressed, as the properties say."""
         ...
 
     def facts(self, metadata: M) -> Facts: ...
@@ -81,8 +81,8 @@ class Tables:
     def identity(self, metadata: TableMetadata) -> str:
         return metadata.table_uuid
 
-    def metadata_folder(self, metadata: TableMetadata) -> str:
-        return _metadata_folder(metadata)
+    def metadata_file(self, metadata: TableMetadata, name: str) -> str:
+        return _metadata_file(metadata, name)
 
     def facts(self, metadata: TableMetadata) -> Facts:
         found = table.facts(metadata)
@@ -124,8 +124,8 @@ class Views:
     def identity(self, metadata: ViewMetadata) -> str:
         return metadata.view_uuid
 
-    def metadata_folder(self, metadata: ViewMetadata) -> str:
-        return _metadata_folder(metadata)
+    def metadata_file(self, metadata: ViewMetadata, name: str) -> str:
+        return _metadata_file(metadata, name)
 
     def facts(self, metadata: ViewMetadata) -> Facts:
         return Facts(int(metadata.current_version["timestamp-ms"]), None, 0, {}, ())
@@ -146,6 +146,8 @@ class Views:
         return after
 
 
-def _metadata_folder(metadata: Placed) -> str:
+def _metadata_file(metadata: Placed, name: str) -> str:
     """In the table's own place, unless a property says where; the guardrails have looked at that."""
-    return (metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
+    folder = metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata"
+    is_gzip = metadata.properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
+    return f"{folder.rstrip('/')}/{name.replace('.metadata.json', '.gz.metadata.json') if is_gzip else name}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from arco.catalog.manifest import Commit, Manifest, ManifestCodec, StateFile, decode_commit
 from arco.catalog.names import Draft, Names
+from arco.catalog.operations import Operation, Void
 from arco.catalog.state_files import Change, load_into
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
@@ -31,6 +32,14 @@ class Seen:
     sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The commit that has an operation under a key; a void one says that the key was refused."""
+
+    sequence: int
+    void: bool
+
+
 class Tier1:
     """Names, as this process knows them."""
 
@@ -42,7 +51,7 @@ class Tier1:
         self.held: Held[Manifest] | None = None
         self._sequence = 0
         self._tail_changes: list[tuple[int, list[Change]]] = []
-        self._keys: dict[str, int] = {}
+        self._keys: dict[str, Found] = {}
         self._keys_from = 1
         self._commit_before_keys: str | None = None
         self._advancing = asyncio.Lock()
@@ -109,13 +118,13 @@ class Tier1:
         draft = Draft(self.names)
         for operation in commit.operations:
             draft.apply(operation, commit.at_ms)
-            self._keys[operation.key_hash] = commit.sequence
+            self._keys[operation.key_hash] = _found(commit, operation)
         self._tail_changes.append((commit.sequence, list(draft.changes())))
         draft.merge()
         self._sequence = commit.sequence
         if len(self._keys) > REMEMBERED_KEYS_MAX:
             # Whole commits are forgotten at once, or a key could be looked for where it no longer is.
-            self._keys = {key: number for key, number in self._keys.items() if number == commit.sequence}
+            self._keys = {key: found for key, found in self._keys.items() if found.sequence == commit.sequence}
             self._keys_from, self._commit_before_keys = commit.sequence, commit.previous_id
 
     def changes_up_to(self, sequence: int) -> Iterator[Change]:
@@ -127,6 +136,11 @@ class Tier1:
         return iter(newest.values())
 
     async def landed_at(self, key_hash: str, since: int) -> int | None:
+        """The number of the commit after `since` in which what this key stands for was done, in the state that is known."""
+        found = await self.find_key(key_hash, since)
+        return None if found is None or found.void else found.sequence
+
+    async def find_key(self, key_hash: str, since: int) -> Found | None:
         """The commit after number `since` that has an operation under this key, in the state that is known.
 
         What is remembered answers at once; further back the chain of commit objects is read.
@@ -137,8 +151,9 @@ class Tier1:
         number = self._keys_from - 1
         while place is not None and number > since:
             commit = await self._commit(place)
-            if any(operation.key_hash == key_hash for operation in commit.operations):
-                return commit.sequence
+            for operation in commit.operations:
+                if operation.key_hash == key_hash:
+                    return _found(commit, operation)
             place, number = commit.previous_id, commit.sequence - 1
         return None
 
@@ -148,3 +163,7 @@ class Tier1:
         if found is None:
             raise CorruptObject(f"{key} is missing from the chain")
         return decode_commit(found.data, key)
+
+
+def _found(commit: Commit, operation: Operation) -> Found:
+    return Found(commit.sequence, isinstance(operation, Void))

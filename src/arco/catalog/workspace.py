@@ -21,6 +21,16 @@ from arco.storage.port import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
+class Choices:
+    """What an operator may choose. `take_turns`: servers on one root wait for one another before they change names.
+    `require_uuid7`: keys must say when they were made, so that one past its lifetime is known; without it any UUID will do.
+    """
+
+    take_turns: bool = False
+    require_uuid7: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     scope: Scope
     clock: Clock
@@ -44,10 +54,10 @@ class Workspace:
         clock: Clock,
         entropy: Entropy,
         policy: LocationPolicy | None = None,
-        *,
-        take_turns: bool = False,
+        choices: Choices | None = None,
     ) -> Self:
-        turns = Turns(store, scope, clock, entropy) if take_turns else None
+        chosen = choices or Choices()
+        turns = Turns(store, scope, clock, entropy) if chosen.take_turns else None
         tier1 = Tier1(store, scope, clock, entropy)
         locations = Locations(base_uri)
         return cls(
@@ -59,7 +69,7 @@ class Workspace:
             Committer(tier1, clock, entropy, turns),
             Pointers(store, scope, clock, entropy),
             Receipts(store, scope, clock, entropy),
-            Markers(store, scope, clock, entropy),
+            Markers(store, scope, clock, entropy, require_uuid7=chosen.require_uuid7),
             MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
             locations,
             Afterwards(),

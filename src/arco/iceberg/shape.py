@@ -34,8 +34,13 @@ _NAMES_SHOWN_MAX = 20
 
 def read(value: object, kind: type[T], what: str) -> T:
     """`value` as a `kind`; `what` names the thing for the person who sent it."""
+    return read_with_nulls(without_nulls(value), kind, what)
+
+
+def read_with_nulls(value: object, kind: type[T], what: str) -> T:
+    """The same where a null says something: that a field is to be cleared."""
     try:
-        return msgspec.convert(without_nulls(value), kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise InvalidInput(clip(f"{what}: {_reason(str(error))}", _MESSAGE_CHARS_MAX)) from None
 

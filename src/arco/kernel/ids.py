@@ -401,6 +401,11 @@ class UlidSource:
         return encode_ulid(fresh)
 
 
+def is_uuid7(value: UuidIdentifier) -> bool:
+    """Whether a UUID says its own time."""
+    return value[14] == "7"
+
+
 def new_uuid7(clock: Clock, entropy: Entropy) -> str:
     """A UUID of version 7 in canonical form."""
     random = int.from_bytes(entropy.token_bytes(10), "big")

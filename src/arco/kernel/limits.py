@@ -62,6 +62,7 @@ SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600
 
 # Tier 1: operations in one grouped commit, commits kept inline in the manifest, and the caps of its L0 deltas.
 COMMIT_GROUP_OPERATIONS_MAX = 64
+OPERATION_BYTES_MAX = 256 * 1024
 MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
@@ -86,6 +87,9 @@ IDEMPOTENCY_TAKEOVER_S = 600
 DUPLICATE_WAIT_S = 5.0
 DUPLICATE_POLL_S = 0.25
 
+# How long upkeep leaves a marker alone after its key's lifetime.
+MARKER_GRACE_S = 24 * 3600
+
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
@@ -101,8 +105,36 @@ POINTER_CACHE_TABLES_MAX = 4096
 # A staged create that nobody commits: how long its place is kept.
 STAGED_INTENT_LIFETIME_S = 24 * 3600
 
-# How long a server that is told to stop waits for requests under way.
+# How long a server that is told to stop waits for requests under way, and then for what they left to do.
 GRACEFUL_STOP_S = 30
+
+# The head of a request, before anything of it is understood: protects memory. Every legal name fits into the URL: 16 levels
+# and a table of 255 characters each, percent-encoded.
+URL_BYTES_MAX = 64 * 1024
+HEADERS_MAX = 100
+HEADERS_BYTES_MAX = 64 * 1024
+
+# A client that sends nothing, or a byte now and then: how long the head of a request, and its body, may take to arrive, how
+# long an open connection may rest between requests, and how long one may leave an answer unread.
+HEAD_READ_S = 10
+BODY_READ_S = 60
+KEEP_ALIVE_S = 75
+ANSWER_READ_S = 60
+
+# A body that nobody will read: how long the client may go on sending it, so that it gets to hear the answer.
+BODY_DISCARD_S = 2
+
+# How long a request may take before its client is answered: below the 60 s after which most proxies give up, so that the
+# client hears from us what is known. The work itself goes on.
+REQUEST_TIMEOUT_S = 50
+
+# How long the store may take to answer whether the server is ready.
+READY_TIMEOUT_S = 5
+
+# What one server does at once: more wait outside. Connections stay below the 1,024 files a process may open by default.
+REQUESTS_AT_ONCE_MAX = 256
+CONNECTIONS_MAX = 800
+BODIES_BYTES_MAX = 256 * 1024 * 1024
 
 # One event of the ledger, and one segment of events: bounds the memory of whoever reads one.
 LEDGER_EVENT_BYTES_MAX = 1024 * 1024
@@ -138,3 +170,36 @@ PLAN_TASKS_MAX = 100_000
 CHECK_NAME_CHARS_MAX = 200
 CHECK_VALUES_MAX = 10_000
 CHECK_SAMPLE_ROWS_MAX = 20
+
+# What people say of a table: kept in tier 1, carried by the manifest's tail and shown in every listing.
+OWNER_CHARS_MAX = 255
+DESCRIPTION_CHARS_MAX = 10_000
+TAGS_MAX = 100
+TAG_CHARS_MAX = 128
+PII_COLUMNS_MAX = 1000
+PII_KIND_CHARS_MAX = 64
+COLUMN_PATH_CHARS_MAX = 1024
+COLUMN_TYPE_CHARS_MAX = 4096
+
+# One table's row of tier 1: a full group of commits with such rows still fits into the manifest.
+TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
+
+# Objects that a verification reads ahead while it walks a chain.
+VERIFY_READ_AHEAD_MAX = 32
+
+# One object of a run's log: it is read whole by everybody who follows the run.
+RUN_LOG_BYTES_MAX = 8 * 1024 * 1024
+
+# Objects of a run's log that are read at once when a run is opened.
+RUN_LOG_READS_MAX = 32
+
+# How often one decision is tried again, on a log that others write to or a store that is silent.
+RUN_LOG_TRIES_MAX = 24
+
+# Runs: how long a worker may be silent, how often others look at the log, and how long a cancelled task may take to stop.
+TASK_LEASE_S = 30.0
+RUN_POLL_S = 2.0
+TASK_STOP_S = 30.0
+
+# How often an attempt's outcome is asked for before the driver gives up and leaves the run to be resumed.
+TASK_SETTLE_TRIES_MAX = 12

@@ -38,9 +38,11 @@ class Ranked(Enum):
             return cls(word)
         except ValueError:
             known = ", ".join(str(member.value) for member in cls)
-            raise InvalidInput(f"{word!r} is not a {cls.__name__.lower()}", hint=f"one of {known}") from None
+            raise InvalidInput(f"{word!r} is no {cls.__name__.lower()}", hint=f"one of {known}") from None
 
-    def __lt__(self, other: Self) -> bool:
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
         order = list(type(self))
         return order.index(self) < order.index(other)
 

@@ -155,7 +155,7 @@ class Verdict:
 
     @property
     def in_place(self) -> bool:
-        """Whether the table can go on as it is; otherwise (mode `none` only) it is written anew, with new columns."""
+        """Whether the table can go on as it is. Otherwise an allowed change still needs every row written again."""
         return all(change.in_place for change in self.changes)
 
 

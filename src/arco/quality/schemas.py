@@ -20,7 +20,7 @@ _LEAF = re.compile(
     r"boolean|int|long|float|double|date|time|timestamp(?:tz)?(?:_ns)?|string|uuid|binary|unknown|variant"
     r"|fixed\[[0-9]{1,9}\]|decimal\([0-9]{1,2},[0-9]{1,2}\)|(?:geometry|geography)(?:\([^()\x00-\x1f]{1,200}\))?"
 )
-_NESTED = ("struct", "list", "map")
+_NESTED = {"struct": ("fields",), "list": ("element",), "map": ("key", "value")}
 _NOT_NULL = re.compile(r"\s+not\s+null\s*$", re.IGNORECASE)
 _LEAF_HINT = "an Iceberg type: long, string, decimal(9,2), timestamptz …"
 
@@ -69,13 +69,15 @@ class Schema:
             paths.add(column.path)
 
     @classmethod
-    def of(cls, written: "Schema | Mapping[str, Any]") -> Self:
+    def of(cls, written: object) -> Self:
         """A schema as Iceberg writes it, or in short: `{"order_id": "long not null", "note": "string"}`.
 
         A field without an id gets its path as the id, which is right where nothing but names is compared.
         """
         if isinstance(written, Schema):
             return cls(written.columns)
+        if not isinstance(written, Mapping):
+            raise InvalidInput(f"a {type(written).__name__} is not a schema", hint='write {"order_id": "long not null"}')
         if isinstance(written.get("fields"), list):
             return cls(tuple(_fields(written["fields"], (), None, in_map_key=False)))
         return cls(tuple(_short(name, text) for name, text in written.items()))
@@ -155,6 +157,8 @@ def _column(
     kind = written.get("type") if isinstance(written, Mapping) else None
     if kind not in _NESTED:
         raise InvalidInput(f"the type of column {clip('.'.join(path))!r} is not a type", hint=_LEAF_HINT)
+    if missing := [part for part in _NESTED[kind] if part not in written]:
+        raise InvalidInput(f"{kind} column {clip('.'.join(path))!r} lacks {missing[0]}")
     yield Column(key, path, kind, required, **facts)
     inside = facts["in_map_key"]
     below = {"parent": key, "in_map_key": inside}

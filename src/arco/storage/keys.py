@@ -270,6 +270,26 @@ class RunClaimKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class RunClosedKey(Key):
+    """What a deleted run leaves behind, so that nobody writes into its place."""
+
+    template: ClassVar[str] = "_catalog/runs/{run}/closed.json"
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequestKey(Key):
+    """Which run an idempotency key stands for."""
+
+    template: ClassVar[str] = "_catalog/run_requests/{fan_out}/{key_hash}.json"
+    key_hash: KeyHash
+
+    @property
+    def fan_out(self) -> str:
+        return self.key_hash[:2]
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentKey(Key):
     template: ClassVar[str] = "_catalog/deployments/{deployment}.json"
     deployment: DeploymentId
@@ -333,6 +353,8 @@ KINDS: tuple[type[Key], ...] = (
     RunPlanKey,
     RunLogKey,
     RunClaimKey,
+    RunClosedKey,
+    RunRequestKey,
     DeploymentKey,
     DeploymentHeadKey,
     TableMetadataKey,

@@ -209,6 +209,10 @@ class LocalFiles:
             self._sync_folder(parent)
         self._durable_folders.add(folder)
 
+    def make_folder(self, prefix: str) -> None:
+        """A folder for files that clients write themselves."""
+        self._make_folders(f"{self._root}/{check_prefix(prefix)}".rstrip("/"))
+
     def _sync_folder(self, folder: str) -> None:
         if self._sync:
             self._disk.sync_folder(folder)
@@ -324,6 +328,9 @@ class LocalStore:
 
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
         raise InvalidInput("a folder has no links to sign", hint="serve its files through arco serve")
+
+    async def make_folder(self, prefix: str) -> None:
+        await self._run(self._files.make_folder, prefix)
 
     async def sweep_temporaries(self) -> int:
         return await self._run(self._files.sweep_temporaries)

@@ -11,7 +11,7 @@ dies by a tombstone swung with `Matches`; upkeep removes the tombstone later.
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType, Protocol
+from typing import NewType, Protocol, runtime_checkable
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
@@ -144,6 +144,13 @@ class ObjectStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class HasFolders(Protocol):
+    """A store whose names lie in real folders: clients that write beside Arco may expect them to be there."""
+
+    async def make_folder(self, prefix: str) -> None: ...
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

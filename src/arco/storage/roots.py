@@ -127,11 +127,16 @@ def _open_cloud(root: Root, kind: str, options: Mapping[str, str]) -> CloudStore
         else:
             config[theirs] = value
     endpoint = options.get("endpoint", "")
-    allow_http = _switch("allow_http", options.get("allow_http", "false"))
+    allow_http = is_on(options, "allow_http")
     if endpoint.startswith("http://") and not allow_http:
         raise InvalidInput("the endpoint is not encrypted", hint="pass allow_http=true to accept that")
     family: Family = "s3" if kind == "s3" else "gs" if kind == "gs" else "az"
     return CloudStore(family, root.bucket, root.path, config, allow_http=allow_http)
+
+
+def is_on(options: Mapping[str, str], word: str) -> bool:
+    """Whether a switch among the options is on; one that is not given is off."""
+    return _switch(word, options.get(word, "false"))
 
 
 def _refuse_unknown(options: Mapping[str, str], known: set[str], what: str) -> None:

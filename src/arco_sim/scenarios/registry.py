@@ -6,6 +6,8 @@ from arco_sim.scenarios.create_and_collect import CreateAndCollect
 from arco_sim.scenarios.lease_steal import LeaseSteal
 from arco_sim.scenarios.ledger_append import LedgerAppend
 from arco_sim.scenarios.local_disk import LocalDisk
+from arco_sim.scenarios.names import NamesScenario
+from arco_sim.scenarios.run_log import RunLogScenario
 from arco_sim.scenarios.table_commits import TableCommitsScenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -17,6 +19,8 @@ SCENARIOS: dict[str, Scenario] = {
         LeaseSteal(),
         LedgerAppend(),
         LocalDisk(),
+        NamesScenario(),
+        RunLogScenario(),
         TableCommitsScenario(),
     )
 }

@@ -65,6 +65,8 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
         keys.RunClaimKey(SCOPE, RunId(ULID), TaskId("task_0123456789abcdef")),
         f"_catalog/runs/{ULID}/claims/task_0123456789abcdef.json",
     ),
+    (keys.RunClosedKey(SCOPE, RunId(ULID)), f"_catalog/runs/{ULID}/closed.json"),
+    (keys.RunRequestKey(SCOPE, KeyHash(HASH)), f"_catalog/run_requests/{HASH[:2]}/{HASH}.json"),
     (keys.DeploymentKey(SCOPE, DeploymentId(ULID)), f"_catalog/deployments/{ULID}.json"),
     (keys.DeploymentHeadKey(SCOPE, Word("shop")), "_catalog/deployments/heads/shop.json"),
     (

@@ -602,3 +602,19 @@ def test_a_folder_is_durable_before_anything_is_put_into_it(tmp_path):
     order = [step for step in disk.steps if step in {"sync lake", "sync f", "sync g", "name a"}]
     assert order[0] == "sync lake"
     assert order.index("sync f") < order.index("name a") < order.index("sync g")
+
+
+# Folders for clients
+
+
+def test_a_folder_is_made_for_files_that_others_write(tmp_path):
+    async def scenario(store: LocalStore) -> None:
+        await store.make_folder("t/metadata/")
+        await store.make_folder("t/metadata/")
+        assert await names(store) == []
+        (tmp_path / "t" / "metadata" / "by-a-client").write_bytes(b"x")
+        assert await names(store) == ["t/metadata/by-a-client"]
+        with pytest.raises(InvalidInput):
+            await store.make_folder("../elsewhere/")
+
+    run(tmp_path, scenario)

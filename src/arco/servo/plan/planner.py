@@ -6,9 +6,11 @@ it reads is pinned to the version that the planning snapshot says. Priorities co
 and what that needs, goes first.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, TooLarge
@@ -51,10 +53,29 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The tasks of one asset, each with what it makes."""
+    """The tasks of one asset, each with what it makes, in the order of their first partitions."""
 
     whole: PartitionSet
     tasks: tuple[tuple[PartitionSet, str], ...]
+    starts: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, whole: PartitionSet, tasks: tuple[tuple[PartitionSet, str], ...]) -> Self:
+        if not whole.axes:
+            return cls(whole, tasks)
+        starts = tuple(piece.ranges[0].first for piece, _ in tasks)
+        return cls(whole, tasks, starts, tuple(piece.ranges[-1].end for piece, _ in tasks))
+
+    def makers(self, needed: PartitionSet) -> tuple[str, ...]:
+        """The tasks that make some of these partitions. Shares are cut along the first axis, so few have to be looked at."""
+        if not needed.axes:
+            return tuple(task for piece, task in self.tasks if piece & needed)
+        found: set[str] = set()
+        for one in needed.ranges:
+            low, high = bisect_right(self.ends, one.first), bisect_left(self.starts, one.end)
+            found.update(task for piece, task in self.tasks[low:high] if piece & needed)
+        return tuple(sorted(found))
 
 
 def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: PlanRequest) -> Plan:
@@ -144,7 +165,7 @@ class _Tasks:
             task = self._task(piece, found, made)
             self.tasks.append(task)
             pieces.append((piece, task.id))
-        self.made = _Made(whole, tuple(pieces))
+        self.made = _Made.of(whole, tuple(pieces))
         return self
 
     def _pieces(self, whole: PartitionSet) -> Iterator[PartitionSet]:
@@ -201,14 +222,13 @@ class _Tasks:
         upstream = self._world.partitioning(one.asset)
         needed = one.mapping.needed(piece, self._world.ends(one, self._key))
         table = self._world.snapshot.of(one.asset).table
-        producers = () if one.asset not in made else made[one.asset].tasks
         return PlannedInput(
             parameter=one.parameter,
             kind=one.kind.value,
             asset=str(one.asset),
             partitions=upstream.document(needed),
             snapshot_id=None if table is None else table.snapshot_id,
-            made_by=tuple(sorted(task for partitions, task in producers if partitions & needed)),
+            made_by=made[one.asset].makers(needed) if one.asset in made else (),
             versions=self._world.versions(one.asset).within(needed).document(upstream),
         )
 

@@ -55,13 +55,14 @@ class World:
         self._partitioning = {
             key: asset.partitions.with_values(snapshot.of(key).dynamic) for key, asset in graph.assets.items()
         }
+        self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
         self._versions: dict[AssetKey, Versions] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
 
     def everything(self, key: AssetKey) -> PartitionSet:
-        return self._partitioning[key].everything(self.snapshot.at_ms)
+        return self._everything[key]
 
     def versions(self, key: AssetKey) -> Versions:
         """What every partition of an asset is now."""
@@ -124,7 +125,7 @@ def _candidates(
         yield from _other_inputs(world, asset, facts, one, partitions)
     for given, upstream in world.graph.inputs(key):
         made = planned.get(upstream.key)
-        if made:
+        if made and given.kind is not InputKind.CHECK:
             touched = given.mapping.touched(made, world.ends(given, key))
             yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")
     held = world.partitioning(key).read(facts.quarantined)
@@ -147,6 +148,8 @@ def _other_inputs(
     world: World, asset: AssetDefinition, facts: AssetFacts, one: Materialization, partitions: PartitionSet
 ) -> Iterator[Stale]:
     for given in asset.inputs:
+        if given.kind is InputKind.CHECK:
+            continue
         recorded = one.inputs.get(given.parameter)
         if given.kind is InputKind.FILES:
             now = facts.files.get(given.parameter)

@@ -28,6 +28,7 @@ class InputKind(StrEnum):
     TABLE = "table"  # the asset's table, pinned to the planned snapshot
     CHANGES = "changes"  # the rows appended since the last published snapshot
     FILES = "files"  # files of a folder, listed when the plan is made
+    CHECK = "check"  # a table that a check compares with: read, pinned, and no reason to make anything again
 
 
 class WriteMode(StrEnum):

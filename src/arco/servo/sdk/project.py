@@ -10,16 +10,19 @@ Loading imports the project's modules and nothing else: no Spark, no network, no
 import importlib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CodeVersionId
+from arco.quality.checks import Check, named
 from arco.quality.gates import STRICT, GatingPolicy
+from arco.quality.kinds import ForeignKey
+from arco.servo.partitions.mappings import All
 from arco.servo.sdk.authoring import Written, collected
-from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition
+from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
 from arco.servo.sdk.fingerprints import of_function, of_text
 from arco.servo.sdk.graph import Graph, build
 from arco.servo.sdk.inputs import Input
@@ -127,7 +130,15 @@ def _key(name: str, namespace: str, where: CallSite) -> AssetKey:
 
 
 def _defined(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gate: GatingPolicy) -> AssetDefinition:
-    inputs = tuple(_input(parameter, given, one, keyed, key) for parameter, given in one.inputs.items())
+    checks = _checks(key, one, keyed)
+    inputs = (
+        *(_input(parameter, given, one, keyed, key) for parameter, given in one.inputs.items()),
+        *(
+            InputDefinition(f"check {check.name}", InputKind.CHECK, AssetKey.parse(check.to), mapping=All())
+            for check in checks
+            if isinstance(check, ForeignKey)
+        ),
+    )
     return AssetDefinition(
         key=key,
         kind=one.kind,
@@ -138,7 +149,7 @@ def _defined(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gat
         inputs=inputs,
         wants_run=one.wants_run,
         partitions=one.partitions,
-        checks=one.checks,
+        checks=checks,
         write=one.write,
         schema=one.schema,
         compatibility=one.compatibility,
@@ -154,6 +165,18 @@ def _defined(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gat
         parameters=one.parameters,
         renamed_from=tuple(_key(old, key.namespace, one.where) for old in one.renamed_from),
         table=one.table,
+    )
+
+
+def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> tuple[Check, ...]:
+    """The checks, each under a name of its own, with the assets they compare with looked up."""
+    try:
+        named(one.checks)
+    except InvalidInput as error:
+        raise InvalidInput(f"{one.where}: {key}: {error.message}", hint=error.hint) from error
+    return tuple(
+        replace(check, to=str(_looked_up(check.to, one, keyed, key))) if isinstance(check, ForeignKey) else check
+        for check in one.checks
     )
 
 

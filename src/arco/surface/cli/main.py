@@ -3,15 +3,15 @@
 What a command needs is imported when it runs: help must be there at once, and the catalog's libraries take half a second.
 """
 
-import asyncio
 import sys
 from importlib import import_module
-from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from arco.kernel.errors import ArcoError
+from arco.surface.cli import names
+from arco.surface.cli.flags import Options, Root
 
 app = typer.Typer(
     name="arco",
@@ -22,18 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root", help="Where everything lives: a folder, file://, s3://, gs:// or az://. Default: ARCO_ROOT, arco.toml."
-    ),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option", "-o", metavar="WORD=VALUE", help="A setting of the store, such as endpoint=https://… (repeatable)."
-    ),
-]
+LogWord = Literal["json", "text"]
+LevelWord = Literal["debug", "info", "warning", "error", "off"]
 
 
 @app.callback()
@@ -54,34 +44,88 @@ def doctor(root: Root = None, option: Options = None) -> None:
       arco doctor --root s3://bucket/lake -o endpoint=http://127.0.0.1:9000 -o allow_http=true -o path_style=true
     """
     doctor_command = import_module("arco.surface.cli.doctor")
-    if not asyncio.run(doctor_command.examine(root, option or [])):
+    if not import_module("asyncio").run(doctor_command.examine(root, option or [])):
         raise typer.Exit(1)
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     root: Root = None,
     option: Options = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8181,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. One that others can reach needs ARCO_TOKEN.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8181,
     allow_location: Annotated[
         list[str] | None,
         typer.Option(metavar="PREFIX", help="Accept tables in this folder outside the root, as file:/path (repeatable)."),
     ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Listen where others can reach it, without a token. Everybody may do everything."),
+    ] = False,
+    tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")] = None,
+    tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's key (PEM, no password).")] = None,
+    oauth: Annotated[
+        bool, typer.Option("--oauth", help="Also hand out the token at /iceberg/v1/oauth/tokens, to whoever knows it.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Answer a client after this time, though its request goes on.")
+    ] = 50,
+    at_once: Annotated[
+        int, typer.Option(metavar="N", help="Requests worked on at a time; more are told to come again.")
+    ] = 256,
+    take_turns: Annotated[
+        bool,
+        typer.Option("--take-turns", help="Wait for other servers on this root before changing names; for many of them."),
+    ] = False,
+    any_key: Annotated[
+        bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
+    ] = False,
+    log: Annotated[
+        LogWord | None, typer.Option(help="The form of the log, on stderr. Default: text at a terminal, json elsewhere.")
+    ] = None,
+    log_level: Annotated[LevelWord, typer.Option(help="info has a line for each request, warning only trouble.")] = "info",
 ) -> None:
-    """Serve the Iceberg REST catalog of a root under /iceberg, until interrupted.
+    """Serve the Iceberg REST catalog of a root under /iceberg, until told to stop (Ctrl-C, SIGTERM).
 
-    Example:
+    Open the address in a browser: the page at / has settings to copy for Spark, PyIceberg, DuckDB, Trino and Flink.
 
-      arco serve --root ./lake --port 8181
+    Without a token only this machine may use the catalog. ARCO_TOKEN in the environment sets a bearer token; then clients
+    must send it, and the server may listen on other addresses. /health and /ready answer without it.
+
+    Examples:
+
+      arco serve --root ./lake
+
+      ARCO_TOKEN=… arco serve --root s3://bucket/lake --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
-    import_module("arco.surface.cli.serve").serve(root, option or [], host, port, allow_location or [])
+    serve_command = import_module("arco.surface.cli.serve")
+    flags = serve_command.Flags(
+        host=host,
+        port=port,
+        allow_location=tuple(allow_location or ()),
+        insecure=insecure,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        oauth=oauth,
+        log=log,
+        log_level=log_level,
+        timeout_s=timeout,
+        at_once=at_once,
+        take_turns=take_turns,
+        any_key=any_key,
+    )
+    serve_command.serve(root, option or [], flags)
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(installed_version("arco"))
+    typer.echo(import_module("importlib.metadata").version("arco"))
+
+
+names.add_to(app)
 
 
 def run() -> None:

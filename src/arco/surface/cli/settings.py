@@ -1,24 +1,41 @@
 """Where a command works: flag, then environment, then arco.toml. The only place that reads the environment."""
 
+import getpass
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.secret import Secret
 
 PROJECT_FILE = "arco.toml"
+
+# What the clouds' own variables say about a store, less its secrets: the first that is set counts.
+_AMBIENT: dict[str, dict[str, tuple[str, ...]]] = {
+    "s3://": {
+        "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    },
+    "az://": {"account_name": ("AZURE_STORAGE_ACCOUNT_NAME",)},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The root's URL and the options of its store."""
+    """The root's URL, the options of its store, and what the environment says about the store, less its secrets."""
 
     root: str
     options: Mapping[str, str]
+    ambient: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """Options and environment together; options win."""
+        return {**self.ambient, **self.options}
 
 
 def load_settings(root: str | None, options: list[str]) -> Settings:
@@ -33,7 +50,36 @@ def load_settings(root: str | None, options: list[str]) -> Settings:
         raise InvalidInput(f"store in {PROJECT_FILE} is not a table", hint="write [store] and one option a line")
     # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
     kept = stored if chosen == project.get("root") else {}
-    return Settings(chosen, {word: _text(value) for word, value in kept.items()} | _given(options))
+    given_options = {word: _text(value) for word, value in kept.items()} | _given(options)
+    return Settings(chosen, given_options, _ambient(chosen))
+
+
+def _ambient(root: str) -> dict[str, str]:
+    words = next((words for scheme, words in _AMBIENT.items() if root.startswith(scheme)), {})
+    found = {word: next((os.environ[name] for name in names if os.environ.get(name)), "") for word, names in words.items()}
+    return {word: value for word, value in found.items() if value}
+
+
+def load_token() -> Secret | None:
+    """The server's token. Only from the environment: a flag shows in the list of processes, a file is easily shared."""
+    token = os.environ.get("ARCO_TOKEN")
+    if token is None:
+        return None
+    if not token:
+        raise InvalidInput("ARCO_TOKEN is set to nothing", hint="give it a value, or unset it to serve without a token")
+    if not all("!" <= character <= "~" for character in token):
+        raise InvalidInput(
+            "ARCO_TOKEN has a character that a header cannot carry", hint="use visible ASCII, without spaces"
+        )
+    return Secret(token)
+
+
+def person() -> str:
+    """Who sits at this shell, for the record of what they change. A word of theirs, not a proof."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _project() -> dict[str, Any]:

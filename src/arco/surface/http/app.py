@@ -1,72 +1,159 @@
-"""The ASGI application: read a request within limits, find its handler, answer, and never show the inside."""
+"""The ASGI application: read a request within limits, find its handler, answer in time, and never show the inside.
 
+    headers → route → access → room → body → handler, within a time → answer → log
+
+A handler is never cancelled: not when its client goes away, and not when it takes too long. Then the client is told what is
+known, and the work goes on to its end. What must never enter: anything that knows what a request means.
+"""
+
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from arco.kernel.errors import ArcoError, TooLarge
+from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
-from arco.kernel.limits import JSON_BODY_BYTES_MAX
-from arco.surface.http.exchange import Request, Response, decode_query, decode_segment, json_response
-from arco.surface.http.failures import envelope, failure, hidden
+from arco.surface.http.access import Access
+from arco.surface.http.bodies import Bodies, Receive
+from arco.surface.http.bounds import Bounds
+from arco.surface.http.call import Call, Scope, Send
+from arco.surface.http.exchange import Request, Response, decode_query, split_path
+from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
-from arco.surface.http.routes import Routes, route
+from arco.surface.http.oauth import OAuthRoutes
+from arco.surface.http.platform import platform_routes
+from arco.surface.http.probes import ProbeRoutes
+from arco.surface.http.request_log import facts, log_request
+from arco.surface.http.routes import Door, Found, Route, Routes
 from arco.surface.http.server_state import ServerState
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from arco.surface.http.welcome import About, WelcomeRoutes
 
 log = logging.getLogger("arco.http")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How one server is set up."""
+
+    access: Access = field(default_factory=Access)
+    bounds: Bounds = field(default_factory=Bounds)
+    about: About = field(default_factory=About)
+    oauth: bool = False
 
 
 class App:
     """One server's application."""
 
-    def __init__(self, state: ServerState, ulids: UlidSource) -> None:
+    def __init__(
+        self, state: ServerState, ulids: UlidSource, setup: Setup | None = None, more: Sequence[Route] = ()
+    ) -> None:
+        setup = setup or Setup()
         self._state = state
         self._ulids = ulids
+        self._access = setup.access
+        self._bounds = setup.bounds
+        self._bodies = Bodies(setup.bounds)
+        self._under_way = 0
+        self._late_answers: set[asyncio.Task[None]] = set()
         self._routes = Routes(
             [
                 *iceberg_routes(state),
-                route("GET", "/health", self._health),
-                route("GET", "/ready", self._ready),
+                *platform_routes(state),
+                *ProbeRoutes(state.store, setup.bounds.ready_s).routes(),
+                *WelcomeRoutes(setup.about, setup.access).routes(),
+                *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
+                *more,
             ]
         )
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
-        request_id = self._ulids.next()
-        response = await self._answer(scope, receive, request_id)
-        await _send(send, scope["method"], response, request_id)
+        call = Call(scope, receive, send, self._ulids.next(), self._now_s())
+        await self._answer(call, await self._response(call))
 
-    async def _answer(self, scope: MutableMapping[str, Any], receive: Receive, request_id: str) -> Response:
+    async def _response(self, call: Call) -> Response | None:
+        """What to answer; None if the client went away before its request was complete."""
         try:
-            raw = scope["raw_path"].partition(b"?")[0]
-            segments = [decode_segment(part) for part in raw.strip(b"/").split(b"/")]
-            found = self._routes.find(scope["method"], segments)
-            if isinstance(found, set):
-                return _not_here(found)
-            handler, left = found
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            body = await _body(receive)
-            query = decode_query(scope["query_string"])
-            request = Request(scope["method"], raw.decode("latin-1"), left, query, headers, body, request_id)
-            return await handler(request)
+            call.check_headers()
+            found = self._routes.find(call.method, split_path(call.raw_path))
+            if isinstance(found, Found):
+                call.route = found.route
+                return self._refused(call) or await self._read_and_handled(call, found)
+            return self._refused(call) or _not_here(found)
         except ArcoError as error:
-            return failure(error)
+            return self._failed(call, error)
+        except asyncio.CancelledError:
+            # The server ends and does not wait any longer. What was begun is as it would be after a crash.
+            log.warning("a request was cut off by the end of the server", extra=facts(call, self._now_s()))
+            return overdue(call.request_id, mutates=call.mutates)
         except Exception:
-            log.exception("request %s failed", request_id)
-            return hidden(request_id)
+            log.exception("request failed", extra=facts(call, self._now_s()))
+            return hidden(call.request_id)
 
-    async def _health(self, _request: Request) -> Response:
-        return json_response({"status": "ok"})
+    def _refused(self, call: Call) -> Response | None:
+        """Why a request is not looked at any further."""
+        match call.route.door if call.route else Door.TOKEN:
+            case Door.PROBE:
+                return None
+            case Door.OPEN:
+                return self._access.refused_page(call.headers) or self._no_room()
+            case Door.TOKEN:
+                return self._access.refused(call.headers) or self._no_room()
 
-    async def _ready(self, _request: Request) -> Response:
-        """Ready if the store answers."""
-        await self._state.store.head("_arco_ready")
-        return json_response({"status": "ready"})
+    def _no_room(self) -> Response | None:
+        if self._under_way < self._bounds.requests_at_once:
+            return None
+        return refusal(503, "the server has as much to do as it can; nothing was done")
+
+    async def _read_and_handled(self, call: Call, found: Found) -> Response | None:
+        if not call.body_is_unread:
+            return await self._handled(call, found, b"")
+        # What a body takes to arrive is its client's time: only then does the request count.
+        async with self._bodies.body(call.receive, call.headers) as body:
+            if isinstance(body, bytes):
+                return self._refused(call) or await self._handled(call, found, body)
+            return body
+
+    async def _handled(self, call: Call, found: Found, body: bytes) -> Response:
+        query = decode_query(call.query_string) if call.query_string else {}
+        request = Request(
+            call.method, call.path, found.segments, query, call.headers, body, call.request_id, self._access.principal
+        )
+        timer = asyncio.get_running_loop().call_later(self._bounds.request_s, self._give_up, call)
+        self._under_way += 1
+        try:
+            return await found.route.handler(request)
+        finally:
+            self._under_way -= 1
+            timer.cancel()
+
+    def _give_up(self, call: Call) -> None:
+        """Answer in the place of a handler that takes too long, and let it go on."""
+        task = asyncio.create_task(self._answer(call, overdue(call.request_id, mutates=call.mutates)))
+        self._late_answers.add(task)
+        task.add_done_callback(self._late_answers.discard)
+
+    async def _answer(self, call: Call, response: Response | None) -> None:
+        if response is None:
+            log.info("the client went away before its request was complete", extra=facts(call, self._now_s()))
+        elif call.is_answered:
+            said = facts(call, self._now_s(), ended_with=response.status)
+            log.warning("a request ended after its client was answered", extra=said)
+        else:
+            await call.answer(response, self._bounds.discard_s)
+            log_request(call, self._now_s())
+
+    def _failed(self, call: Call, error: ArcoError) -> Response:
+        response = failure(error, call.request_id)
+        if response.status >= 500:
+            level = logging.WARNING if isinstance(error, RetryLater) else logging.ERROR
+            log.log(level, "%s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))
+        return response
+
+    def _now_s(self) -> float:
+        return self._state.clock.monotonic_s()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -74,40 +161,20 @@ class App:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             else:
-                await self._state.settle()
+                await self._end()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-
-async def _body(receive: Receive) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return b"".join(chunks)
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > JSON_BODY_BYTES_MAX:
-            raise TooLarge(f"the request's body is over the limit of {JSON_BODY_BYTES_MAX} bytes")
-        chunks.append(chunk)
-        if not message.get("more_body"):
-            return b"".join(chunks)
+    async def _end(self) -> None:
+        """After the last request: finish what answers left to do, within a time."""
+        settling = asyncio.create_task(self._state.settle())
+        _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
+        if unfinished:
+            log.warning("what answers left to do is not finished; the next commit of each table will see to it")
+        await self._state.store.close()
 
 
 def _not_here(methods: set[str]) -> Response:
     if not methods:
-        return envelope(404, "NotFoundException", "there is no such route")
-    response = envelope(405, "UnsupportedOperationException", "this route does not take that method")
-    return Response(response.status, response.body, {"Allow": ", ".join(sorted(methods))})
-
-
-async def _send(send: Send, method: str, response: Response, request_id: str) -> None:
-    headers = [(b"x-request-id", request_id.encode())]
-    if response.body:
-        headers += [(b"content-type", b"application/json")]
-    if response.status not in {204, 304}:
-        headers += [(b"content-length", str(len(response.body)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
+        return refusal(404, "there is no such route")
+    return refusal(405, "this route does not take that method", Allow=", ".join(sorted(methods)))

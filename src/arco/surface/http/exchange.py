@@ -1,5 +1,6 @@
 """One request and its answer, as handlers see them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,10 @@ import msgspec
 
 from arco.kernel.canonical_json import JsonValue, parse_strict, request_hash
 from arco.kernel.errors import InvalidInput
+
+# A percent sign that encodes nothing: readers differ on what it means, so one name could have two spellings.
+_STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ENCODE_HINT = "percent-encode it as UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,30 @@ def no_content() -> Response:
     return Response(204)
 
 
+def split_path(raw: bytes) -> list[str]:
+    """The segments of a path, decoded once. An empty one stays: a name that is missing must not turn into another route."""
+    return [decode_segment(part) for part in raw.removeprefix(b"/").split(b"/")]
+
+
 def decode_segment(raw: bytes) -> str:
     """One segment of a path, decoded once. A slash inside it stays part of the name."""
+    if _STRAY_PERCENT.search(raw):
+        raise InvalidInput("the path has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise InvalidInput("the path is not UTF-8", hint="percent-encode it as UTF-8") from None
+        raise InvalidInput("the path is not UTF-8", hint=_ENCODE_HINT) from None
 
 
 def decode_query(raw: bytes) -> dict[str, list[str]]:
+    return decode_form(raw, "the query string")
+
+
+def decode_form(raw: bytes, what: str) -> dict[str, list[str]]:
+    """Names and values as a query string or a form writes them."""
+    if _STRAY_PERCENT.search(raw):
+        raise InvalidInput(f"{what} has a percent sign that encodes nothing", hint="write %25 for a percent sign")
     try:
         return parse_qs(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
     except ValueError:
-        raise InvalidInput("the query string does not parse", hint="percent-encode it as UTF-8") from None
+        raise InvalidInput(f"{what} does not parse", hint=_ENCODE_HINT) from None

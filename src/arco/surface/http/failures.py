@@ -1,14 +1,18 @@
 """How an error reaches a client: Iceberg's envelope, with the type and the status its clients act on.
 
-Nothing of the inside leaves: an error that is not one of ours becomes a plain 500 with the request's id, and the log has the
-rest.
+Nothing of the inside leaves. What is wrong with a request is said in full; what is wrong with the server (its store, its
+state, a bug) is said in a fixed sentence with the request's id, and the log has the rest.
 """
 
-from arco.kernel.errors import ArcoError, AskHistory
+from arco.kernel.errors import AccessDenied, ArcoError, FixRequest
 from arco.surface.http.exchange import Response, json_response
 
-# Our code -> the exception that Iceberg's clients know, where the status alone does not say enough.
+# Our code -> the exception that Iceberg's clients know. Its Java client turns a 400 of type IllegalArgumentException into
+# just that, which is what its own catalogs throw; any other 400 becomes "Malformed request".
 _TYPES = {
+    "invalid_metadata": "IllegalArgumentException",
+    "unprocessable": "UnprocessableEntityException",
+    "too_large": "BadRequestException",
     "no_such_namespace": "NoSuchNamespaceException",
     "no_such_table": "NoSuchTableException",
     "no_such_view": "NoSuchViewException",
@@ -17,21 +21,54 @@ _TYPES = {
     "key_reused": "CommitFailedException",
     "conflict": "CommitFailedException",
     "fenced": "CommitFailedException",
-    "invalid_metadata": "IllegalArgumentException",
-    "unprocessable": "UnprocessableEntityException",
-    "access_denied": "ForbiddenException",
     "throttled": "SlowDownException",
     "unavailable": "ServiceUnavailableException",
     "outcome_unknown": "CommitStateUnknownException",
-    "too_large": "BadRequestException",
 }
-_BY_STATUS = {400: "BadRequestException", 404: "NotFoundException", 409: "CommitFailedException"}
+_BY_STATUS = {
+    400: "BadRequestException",
+    401: "NotAuthorizedException",
+    403: "ForbiddenException",
+    404: "NotFoundException",
+    405: "UnsupportedOperationException",
+    409: "CommitFailedException",
+    500: "InternalServerError",
+    503: "ServiceUnavailableException",
+    504: "CommitStateUnknownException",
+}
+_UNKNOWN = "it is not known whether this request had its effect: repeat it with the same Idempotency-Key, or read the state"
+_STORE_REFUSES = "the catalog's store does not let the server do this"
+_HIDDEN = {
+    "throttled": "the catalog's store asks for a pause",
+    "unavailable": "the catalog's store does not answer",
+    "outcome_unknown": _UNKNOWN,
+    "ask_history": _UNKNOWN,
+}
 _RETRY_AFTER_S = 1
 
 
-def failure(error: ArcoError) -> Response:
-    kind = _TYPES.get(error.code, _BY_STATUS.get(error.status, "ServerError"))
-    return envelope(error.status, kind, error.message)
+def failure(error: ArcoError, request_id: str) -> Response:
+    if _is_of_the_store(error):
+        return envelope(503, _BY_STATUS[503], f"{_STORE_REFUSES}; the log has it as {request_id}")
+    kind = _TYPES.get(error.code, _BY_STATUS.get(error.status, "BadRequestException"))
+    if error.status < 500:
+        return envelope(error.status, kind, error.message)
+    said = _HIDDEN.get(error.code, f"the catalog needs its operator ({error.code})")
+    return envelope(error.status, kind, f"{said}; the log has it as {request_id}")
+
+
+def _is_of_the_store(error: ArcoError) -> bool:
+    """A request that the server sent to its store was wrong, not the one that its client sent: bad rights, no such bucket."""
+    return isinstance(error, AccessDenied) or (isinstance(error, FixRequest) and isinstance(error.__cause__, OSError))
+
+
+def refusal(status: int, message: str, **headers: str) -> Response:
+    """An answer about HTTP itself. A header's name is written with _ for -."""
+    kind = _BY_STATUS.get(status, "BadRequestException")
+    plain = envelope(status, kind, message)
+    return Response(
+        status, plain.body, {**plain.headers, **{name.replace("_", "-"): text for name, text in headers.items()}}
+    )
 
 
 def envelope(status: int, kind: str, message: str) -> Response:
@@ -41,4 +78,11 @@ def envelope(status: int, kind: str, message: str) -> Response:
 
 def hidden(request_id: str) -> Response:
     """For errors that are none of ours: to a client the outcome of a mutation is unknown then."""
-    return envelope(AskHistory.status - 4, "InternalServerError", f"internal error; the log has it as {request_id}")
+    return refusal(500, f"internal error; the log has it as {request_id}")
+
+
+def overdue(request_id: str, *, mutates: bool) -> Response:
+    """For a request that takes too long, and goes on: a mutation may still have its effect."""
+    if mutates:
+        return refusal(504, f"{_UNKNOWN}; the log has it as {request_id}")
+    return refusal(503, f"this takes longer than the server lets a client wait; the log has it as {request_id}")

@@ -6,10 +6,19 @@ route is a tuple of segments; None stands for one that is left open.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from arco.surface.http.exchange import Request, Response
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Door(StrEnum):
+    """Who may call a route."""
+
+    TOKEN = "token"  # noqa: S105 - a word, not a secret; whoever shows the server's token, if it has one
+    OPEN = "open"  # anybody
+    PROBE = "probe"  # anybody, also when the server is busy: what machines ask every few seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +27,21 @@ class Route:
     template: str
     pattern: tuple[str | None, ...]
     handler: Handler
+    door: Door = Door.TOKEN
 
 
-def route(method: str, template: str, handler: Handler) -> Route:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route, with what it left open."""
+
+    route: Route
+    segments: tuple[str, ...]
+
+
+def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN) -> Route:
     """A route from a template such as /v1/{prefix}/namespaces."""
     parts = template.strip("/").split("/")
-    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler)
+    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler, door)
 
 
 class Routes:
@@ -34,13 +52,17 @@ class Routes:
         for one in routes:
             self._by_length.setdefault(len(one.pattern), []).append(one)
 
-    def find(self, method: str, segments: list[str]) -> tuple[Handler, tuple[str, ...]] | set[str]:
-        """The handler with what the route left open; or the methods that the path takes, none if there is no such path."""
-        methods: set[str] = set()
+    def find(self, method: str, segments: list[str]) -> Found | set[str]:
+        """The route of a request; or the methods that its path takes, none if there is no such path."""
+        by_method: dict[str, Found] = {}
         for one in self._by_length.get(len(segments), ()):
             if all(part is None or part == segment for part, segment in zip(one.pattern, segments, strict=True)):
+                left = tuple(segment for part, segment in zip(one.pattern, segments, strict=True) if part is None)
+                found = Found(one, left)
                 if one.method == method:
-                    left = tuple(segment for part, segment in zip(one.pattern, segments, strict=True) if part is None)
-                    return one.handler, left
-                methods.add(one.method)
-        return methods
+                    return found
+                by_method.setdefault(one.method, found)
+        # What can be got can be asked about.
+        if method == "HEAD" and "GET" in by_method:
+            return by_method["GET"]
+        return set(by_method) | ({"HEAD"} if "GET" in by_method else set())

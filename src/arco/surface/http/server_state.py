@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
@@ -24,16 +25,15 @@ class ServerState:
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
-        *,
-        take_turns: bool = False,
+        choices: Choices | None = None,
     ) -> None:
         self.store = store
         self.client_config = client_config
         self._base_uri = base_uri
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._entropy = entropy
-        self._take_turns = take_turns
+        self._choices = choices
         self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
         self._appenders: dict[Scope, Appender] = {}
@@ -48,7 +48,7 @@ class ServerState:
     def appender(self, scope: Scope) -> Appender:
         """Where the events of a workspace go."""
         if scope not in self._appenders:
-            self._appenders[scope] = Appender(self.store, scope, self._clock, self._entropy)
+            self._appenders[scope] = Appender(self.store, scope, self.clock, self._entropy)
         return self._appenders[scope]
 
     def _opened(self, scope: Scope) -> Catalog:
@@ -56,13 +56,13 @@ class ServerState:
             self.store,
             self._base_uri,
             scope,
-            self._clock,
+            self.clock,
             self._entropy,
             self._policy,
-            take_turns=self._take_turns,
+            self._choices,
         )
         parts = catalog.parts
-        checkpointer = Checkpointer(parts.tier1, self._clock, self._entropy, asyncio.to_thread)
+        checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)
         parts.committer.after_commit = checkpointer.wake
         self._checkpointers.append(checkpointer)
         return catalog

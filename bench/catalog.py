@@ -1,0 +1,117 @@
+"""The catalog against its limits: round trips, many tables, one hot table, disk flushes, and HTTP.
+
+What can be counted is counted on a store in memory and does not depend on the machine; what must be timed stands beside a
+baseline measured in the same run. `make bench` runs it; the tables also go to bench/results/catalog.md.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.integration import catalog_costs as costs  # noqa: E402 - what the tests count is what the benchmark counts
+from tests.integration.catalog_costs import Case, Temperature, measure  # noqa: E402
+
+import ddl_scale  # noqa: E402
+import flushes  # noqa: E402
+import hot_table  # noqa: E402
+import http_rate  # noqa: E402
+
+WARM, NAMES, COLD = Temperature
+REQUESTS_OF_A_COMMIT_MAX = 9
+ROUND_TRIPS = (
+    "Counted before the answer, and in all with what is done after it (receipt, marker). The server knows the table (warm), "
+    "or only the names, or nothing (just started, with the names in Parquet)."
+)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How many round trips a case may take before its answer, by what the server knows; nothing where no goal is set."""
+
+    case: Case
+    warm: int | None = None
+    names: int | None = None
+    cold: int | None = None
+    has_key: bool = True
+    temperatures: tuple[Temperature, ...] = tuple(Temperature)
+
+    def of(self, temperature: Temperature) -> int | None:
+        return {WARM: self.warm, NAMES: self.names, COLD: self.cold}[temperature]
+
+
+GOALS = (
+    Goal(costs.load, warm=1, names=3, cold=3, has_key=False),
+    Goal(costs.load_unchanged, warm=1, names=3, cold=3, has_key=False),
+    Goal(costs.list_tables, has_key=False),
+    Goal(costs.commit, warm=3, names=5, cold=5),
+    Goal(costs.commit_at_once, warm=3, temperatures=(WARM,)),
+    Goal(costs.create_table, warm=3),
+    Goal(costs.rename_table),
+    Goal(costs.drop_table),
+    Goal(costs.create_namespace),
+)
+
+
+def round_trips() -> list[str]:
+    lines = [
+        "| operation | key | the server knows | round trips | goal | requests | round trips in all | requests in all | goal |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for goal in GOALS:
+        lines += [_row(goal, temperature, key=True) for temperature in goal.temperatures if goal.has_key]
+        lines += [_row(goal, temperature, key=False) for temperature in goal.temperatures]
+    return lines
+
+
+def _row(goal: Goal, temperature: Temperature, *, key: bool) -> str:
+    cost = measure(goal.case, temperature, key=key)
+    requests_max = REQUESTS_OF_A_COMMIT_MAX if cost.what.startswith("commit") else None
+    before = f"{cost.trips} | {_met(cost.trips, goal.of(temperature))} | {cost.requests}"
+    in_all = f"{cost.trips_in_all} | {cost.requests_in_all} | {_met(cost.requests_in_all, requests_max)}"
+    return f"| {cost.what} | {'yes' if key else ''} | {temperature} | {before} | {in_all} |"
+
+
+def _met(figure: int, goal: int | None) -> str:
+    if goal is None:
+        return ""
+    return f"≤ {goal}: {'met' if figure <= goal else '**not met**'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, nargs="+", default=[100, 10_000, 100_000])
+    parser.add_argument("--committers", type=int, default=32)
+    parser.add_argument("--commits-each", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--loads", type=int, default=3000)
+    parser.add_argument("--commits", type=int, default=480)
+    parser.add_argument("--flushes", type=int, default=200)
+    asked = parser.parse_args()
+    parts = [
+        "# The catalog against its limits",
+        "## Round trips",
+        ROUND_TRIPS,
+        "\n".join(round_trips()),
+        "## Many tables",
+        "\n".join(ddl_scale.report(tuple(asked.tables))),
+        "## One hot table",
+        "A local root, every commit with an idempotency key; each must be in the table's history exactly once.",
+        "\n".join(hot_table.report(asked.committers, asked.commits_each)),
+        "## Disk flushes",
+        "A local root, one request at a time, medians. A durable write is write, fsync, rename, fsync of the folder.",
+        "\n".join(flushes.report(asked.flushes)),
+        "## HTTP",
+        "A local root, one server process, one client process; each committer has its own table; no keys.",
+        "\n".join(http_rate.report(asked.rounds, asked.loads, asked.commits)),
+    ]
+    text = "\n\n".join(parts)
+    print(text)
+    (ROOT / "bench" / "results" / "catalog.md").write_text(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

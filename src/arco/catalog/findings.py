@@ -1,0 +1,46 @@
+"""What a verification found: each finding with what is wrong and what to do about it, in one line."""
+
+from collections.abc import Callable
+
+import msgspec
+
+Progress = Callable[[str, int, int], None]
+"""Told of what is being looked at, how much of it is done, and how much there is."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """`code` is stable and only ever added to; `subject` is the object or the table it is about."""
+
+    code: str
+    subject: str
+    what: str
+    todo: str
+
+    def one_line(self) -> str:
+        return " ".join(f"{self.what}: {self.todo}".split())
+
+
+class Report:
+    """Findings, what is on its way to be finished by whoever comes next, and what could not be looked at."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self.counts: dict[str, int] = {}
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
+
+    def find(self, code: str, subject: str, what: str, todo: str) -> None:
+        self.findings.append(Finding(code, subject, what, todo))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def count(self, word: str, by: int = 1) -> None:
+        self.counts[word] = self.counts.get(word, 0) + by
+
+
+def nobody(_what: str, _done: int, _in_all: int) -> None:
+    """For those who watch no progress."""

@@ -1,0 +1,91 @@
+"""`verify`: everything that the catalog of one workspace has written, looked at again. It reads and never writes.
+
+    manifest → chain of commits → state → replay → tables and views → receipts (deep)
+
+Each stage goes as far as what it reads can be trusted, and says what it could not look at. Others may write meanwhile: what
+is looked at is the catalog as of the manifest that was read first.
+"""
+
+import asyncio
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.findings import Progress, Report, nobody
+from arco.catalog.manifest import Manifest
+from arco.catalog.model import Entry, Format
+from arco.catalog.names import Names
+from arco.catalog.verify_chain import Chain, compare, replayed
+from arco.catalog.verify_receipts import ReceiptCheck
+from arco.catalog.verify_state import load_state
+from arco.catalog.verify_tables import TableCheck
+from arco.kernel.errors import AskOperator
+from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.storage.keys import prefix_of
+
+_RESTORE = "restore it from a backup or a copy of the root; nothing else can be looked at without it"
+
+
+async def verify(catalog: Catalog, *, deep: bool = False, progress: Progress = nobody) -> Report:
+    """Look at everything; `deep` also reads every receipt."""
+    report = Report()
+    manifest = await _manifest(catalog, report)
+    if manifest is None:
+        return report
+    store, scope = catalog.parts.tier1.store, catalog.parts.scope
+    commits = await Chain(store, scope, manifest, report, progress).walk()
+    state = await load_state(store, manifest, report)
+    rebuilt = None if commits is None else replayed(commits, report, progress)
+    if state is not None and rebuilt is not None:
+        compare(rebuilt, state, report)
+    else:
+        report.note("the state was not compared with what the commits add up to: one of the two is damaged")
+    names = state or rebuilt
+    if names is None:
+        report.note("tables were not looked at: neither the state nor the chain is whole")
+        return report
+    _count(names, report)
+    await _tables(catalog, names, report, progress, deep=deep)
+    if not report.clean and await _moved(catalog, manifest):
+        report.note("others changed the catalog meanwhile: verify again before you act on what concerns a table")
+    return report
+
+
+async def _manifest(catalog: Catalog, report: Report) -> Manifest | None:
+    tier1 = catalog.parts.tier1
+    try:
+        held = await tier1.head.read()
+    except AskOperator as error:
+        report.find("manifest_unreadable", tier1.head.key, f"the manifest cannot be read ({error.message})", _RESTORE)
+        return None
+    if held is not None:
+        return held.value
+    page = await tier1.store.list_page(prefix_of(catalog.parts.scope, "_catalog", "core", "commits"), limit=1)
+    if page.entries:
+        what = f"there are commits and no manifest ({tier1.head.key})"
+        report.find("manifest_missing", tier1.head.key, what, _RESTORE)
+    else:
+        report.note(f"there is no catalog {catalog.parts.scope.warehouse} here yet")
+    return None
+
+
+async def _moved(catalog: Catalog, manifest: Manifest) -> bool:
+    held = await catalog.parts.tier1.head.read()
+    return held is None or held.value.sequence != manifest.sequence
+
+
+def _count(names: Names, report: Report) -> None:
+    report.count("namespaces", len(names.namespaces))
+    report.count("other_tables", sum(entry.format is not Format.ICEBERG for entry in names.entries.values()))
+
+
+async def _tables(catalog: Catalog, names: Names, report: Report, progress: Progress, *, deep: bool) -> None:
+    live = [entry for entry in names.entries.values() if entry.format is Format.ICEBERG]
+    # What is to be purged may be gone in part already.
+    kept = [one.entry for one in names.dropped.values() if not one.purge and one.entry.format is Format.ICEBERG]
+    tables = TableCheck(catalog, report)
+    wanted: list[tuple[Entry, bool]] = [*((entry, False) for entry in live), *((entry, True) for entry in kept)]
+    for start in range(0, len(wanted), VERIFY_READ_AHEAD_MAX):
+        group = wanted[start : start + VERIFY_READ_AHEAD_MAX]
+        await asyncio.gather(*(tables.check(entry, dropped=dropped) for entry, dropped in group))
+        progress("tables", start + len(group), len(wanted))
+    if deep:
+        await ReceiptCheck(catalog, report, progress).check([*live, *kept], tables.pointers)

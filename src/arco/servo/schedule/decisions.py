@@ -1,0 +1,145 @@
+"""What happens next in a run: pure functions of its state, the plan and the time.
+
+Everything here may be decided many times: an entry counts only if its slot was won, and after a lost one the same question is
+asked of the newer state. What must never enter: waiting, the store, and anything that is remembered between two decisions.
+"""
+
+from dataclasses import dataclass
+
+from arco.ledger.run_entries import (
+    AnyEntry,
+    Failure,
+    OutputStaged,
+    RunCancelRequested,
+    RunFinished,
+    TaskBlocked,
+    TaskCancelled,
+    TaskClaimed,
+    TaskFailed,
+    TaskPublished,
+    TaskQuarantined,
+    TaskRetried,
+    TaskSkipped,
+    TaskStarted,
+)
+from arco.ledger.run_state import ACTIVE, ENDED, LOST_LEASE, RunState, TaskState, stops_the_run
+from arco.quality.gates import EFFECTS, Action, TaskEnd
+from arco.servo.schedule.executor import TaskPolicy
+from arco.servo.sdk.definitions import Retry
+
+LOST_LEASES_MAX = 10
+"""How many workers a task may outlive before it is taken to be what kills them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims, for how long it may be silent, and how many tasks it may have at once."""
+
+    worker: str
+    lease_s: float
+    slots: int
+
+
+def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
+    """Everything that follows from the state by itself. The entries are applied to the state as they are made."""
+    made: list[AnyEntry] = []
+
+    def add(*entries: AnyEntry) -> None:
+        for entry in entries:
+            state.apply(entry, now_ms)
+            made.append(entry)
+
+    if state.is_finished or state.run.created is None:
+        return made
+    if _is_overdue(state, now_ms):
+        limit = f"the run's time limit of {state.run.created.timeout_s:g} s has passed"
+        add(RunCancelRequested(who="arco", reason=limit, timed_out=True))
+    while state.doomed:
+        task, because = next(iter(state.doomed.items()))
+        add(TaskSkipped(task=task, because=because))
+    if state.run.stopping is not None:
+        for task in [one for one, its in state.tasks.items() if its.status not in ENDED | ACTIVE]:
+            add(TaskCancelled(task=task, attempt=state.task(task).attempt, reason=state.run.stopping))
+    else:
+        for task in _to_claim(state, claimant, now_ms):
+            number = state.task(task).attempt + 1
+            add(
+                TaskClaimed(task=task, attempt=number, worker=claimant.worker, lease_s=claimant.lease_s),
+                TaskStarted(task=task, attempt=number),
+            )
+    if not state.open_tasks:
+        add(RunFinished(status=state.final_status()))
+    return made
+
+
+def _to_claim(state: RunState, claimant: Claimant, now_ms: int) -> list[str]:
+    created = state.run.created
+    mine = sum(state.tasks[task].worker == claimant.worker for task in state.active)
+    room = min(claimant.slots - mine, (created.max_parallelism if created else 0) - len(state.active))
+    return state.to_claim(room, now_ms) if room > 0 else []
+
+
+def _is_overdue(state: RunState, now_ms: int) -> bool:
+    deadline_ms = run_deadline_ms(state)
+    return deadline_ms is not None and now_ms >= deadline_ms and state.run.cancel is None and bool(state.open_tasks)
+
+
+def run_deadline_ms(state: RunState) -> int | None:
+    created = state.run.created
+    if created is None or created.timeout_s is None:
+        return None
+    return state.run.created_ms + round(created.timeout_s * 1000)
+
+
+def landed_entry(
+    staged: OutputStaged, *, snapshot_id: int | None = None, adopted: bool = False
+) -> TaskPublished | TaskBlocked | TaskQuarantined | TaskFailed:
+    """How a task ends whose output landed: as its gate decided."""
+    found = snapshot_id
+    if found is None and staged.publish is not None:
+        found = staged.publish.snapshot_id
+    task, attempt, made = staged.task, staged.attempt, staged.materialization_id
+    reason = _reason(staged)
+    match EFFECTS[Action(staged.action)].task:
+        case TaskEnd.SUCCEEDED:
+            return TaskPublished(task=task, attempt=attempt, materialization_id=made, snapshot_id=found, adopted=adopted)
+        case TaskEnd.BLOCKED:
+            return TaskBlocked(task=task, attempt=attempt, materialization_id=made, snapshot_id=found, reason=reason)
+        case TaskEnd.QUARANTINED:
+            return TaskQuarantined(task=task, attempt=attempt, materialization_id=made, snapshot_id=found, reason=reason)
+        case TaskEnd.FAILED:
+            failure = Failure(kind="data_quality", message=reason, hint="the output is kept on a branch of the table")
+            return TaskFailed(
+                task=task,
+                attempt=attempt,
+                failure=failure,
+                stops_run=stops_the_run(staged.action),
+                materialization_id=made,
+            )
+
+
+def _reason(staged: OutputStaged) -> str:
+    reasons = staged.decision.get("reasons") or []
+    named = [str(one.get("check")) for one in reasons if isinstance(one, dict)]
+    return f"checks failed: {', '.join(named)}" if named else f"the gate decided {staged.action}"
+
+
+def failed_entry(
+    task: str, state: TaskState, failure: Failure, policy: TaskPolicy, now_ms: int, jitter: float
+) -> TaskFailed | TaskRetried:
+    """Another attempt if the failure may pass by itself and there are attempts left; otherwise the end."""
+    if failure.kind == LOST_LEASE:
+        again, pause_s = state.lost_leases < LOST_LEASES_MAX, 0.0
+    else:
+        again = failure.transient and state.failures < policy.retry.attempts
+        pause_s = pause_before(policy.retry, state.failures + 1, jitter)
+    if not again:
+        return TaskFailed(task=task, attempt=state.attempt, failure=failure)
+    not_before_ms = now_ms + round(pause_s * 1000)
+    return TaskRetried(task=task, attempt=state.attempt, failure=failure, not_before_ms=not_before_ms)
+
+
+def pause_before(retry: Retry, failures: int, jitter: float) -> float:
+    """Twice as long each time, up to the greatest pause; shortened at random so that tasks do not come back together."""
+    longest: float = min(retry.pause_s_max, retry.pause_s * (1 << min(failures - 1, 30)))
+    return longest * (0.5 + jitter / 2)

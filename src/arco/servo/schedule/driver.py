@@ -1,0 +1,312 @@
+"""Driving a run to its end: claim what is ready, have it executed, write down what came of it, and begin again.
+
+Several drivers may drive one run: each decision is an entry of the log that only one of them can win, and no driver knows
+anything that the log does not say. So a driver that dies is no event. Whoever opens the run next goes on with what is
+published, waits until the claims of the dead one are silent, settles them, and tries those tasks again.
+
+What must never enter: how a task is executed, and any state that another driver would need.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from arco.kernel.clock import Clock
+from arco.kernel.crash_points import reach
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import AskHistory, Fenced, RetryLater
+from arco.kernel.ids import RunId, UlidSource, WorkerId
+from arco.kernel.limits import RUN_POLL_S, TASK_LEASE_S
+from arco.ledger.appender import Appender
+from arco.ledger.run_entries import AnyEntry, Batch, EventsAppended, OutputStaged, RunCancelRequested, TaskClaimed
+from arco.ledger.run_log import RunLog
+from arco.ledger.run_state import RunState, TaskState
+from arco.servo.plan.document import Plan
+from arco.servo.schedule.claims import Claims
+from arco.servo.schedule.decisions import Claimant, follow_up, run_deadline_ms
+from arco.servo.schedule.executor import Announcer, Executor, NoObserver, Observer, TaskPolicy, no_events
+from arco.servo.schedule.log_writer import LogWriter
+from arco.servo.schedule.outbox import deliver, named
+from arco.servo.schedule.settling import Settler
+from arco.servo.schedule.work import Stopped, Work, Workshop, conclude, lost_lease
+from arco.storage.port import ObjectStore
+from arco.storage.readback import pause_s
+
+_DELIVERIES_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a driver stands on."""
+
+    store: ObjectStore
+    settler: Settler
+    appender: Appender
+    clock: Clock
+    entropy: Entropy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to drive. `slots`: how many tasks at once in this process. `seize`: claims that are found are taken for silent."""
+
+    policies: Mapping[str, TaskPolicy] = field(default_factory=dict)
+    slots: int | None = None
+    lease_s: float = TASK_LEASE_S
+    poll_s: float = RUN_POLL_S
+    observer: Observer = field(default_factory=NoObserver)
+    announce: Announcer = no_events
+    seize: bool = False
+
+
+class Driver:
+    """One driver of one run, which was read from the store."""
+
+    def __init__(self, ground: Ground, log: RunLog, plan: Plan, executor: Executor, options: Options | None = None) -> None:
+        self._options = options or Options()
+        self._ground = ground
+        self._clock = ground.clock
+        self._ulids = UlidSource(ground.clock, ground.entropy)
+        self.worker = WorkerId(self._ulids.next())
+        self._log = log
+        log.writer = str(self.worker)
+        log.on_batch = self._seen
+        slots, tasks = self._options.slots, len(plan.spec.tasks)
+        self._claimant = Claimant(str(self.worker), self._options.lease_s, tasks if slots is None else slots)
+        self._planned = {task.id: task for task in plan.spec.tasks}
+        self._writer = LogWriter(log, self._follow_up, self._announced, ground.clock, ground.entropy)
+        self._claims = Claims(ground.store, log.scope, log.run, str(self.worker), ground.clock, ground.entropy)
+        self._shop = Workshop(
+            log.run,
+            self._writer,
+            ground.settler,
+            executor,
+            ground.clock,
+            ground.entropy,
+            self._ulids,
+            self._options.observer.progressed,
+        )
+        found = {(task, log.state.tasks[task].attempt) for task in log.state.active}
+        self._seized = found if self._options.seize else set()
+        self._works: dict[tuple[str, int], Work] = {}
+        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._beats: asyncio.Task[None] | None = None
+        self._delivery: asyncio.Task[None] | None = None
+        self._delivered = 0
+        self._cancel: RunCancelRequested | None = None
+        self._woken = asyncio.Event()
+
+    @property
+    def run(self) -> RunId:
+        return self._log.run
+
+    @property
+    def state(self) -> RunState:
+        return self._log.state
+
+    def cancel(self, who: str, reason: str = "cancelled") -> None:
+        """Ask for the run to be cancelled: written down first, then every task is stopped. May be called at any time."""
+        self._cancel = self._cancel or RunCancelRequested(who=who, reason=reason)
+        self._woken.set()
+
+    async def drive(self) -> RunState:
+        """Until the run has finished and its events are in the ledger, as far as the store lets them.
+
+        Raises what the store says if it stays silent for long; the run can then be resumed.
+        """
+        self._beats = asyncio.get_running_loop().create_task(self._beat())
+        try:
+            await self._writer.look()
+            while not self.state.is_finished:
+                await self._pass()
+                if not self.state.is_finished:
+                    await self._wait()
+            await self._settle_accounts()
+        finally:
+            self._abandon()
+        return self.state
+
+    # One pass
+
+    async def _pass(self) -> None:
+        """Everything that can be done now. Whatever takes time goes on beside it."""
+        self._woken.clear()
+        self._collect()
+        if self._cancel is not None and self.state.run.cancel is None:
+            await self._writer.propose(self._cancelled)
+        if self._due():
+            await self._writer.nudge()
+        self._launch()
+        if self.state.run.stopping is not None:
+            for work in self._works.values():
+                work.stop(Stopped(None, self.state.run.stopping))
+        await self._take_over()
+        self._maybe_deliver()
+
+    def _launch(self) -> None:
+        """Begin what the log says is ours. A claim of which we never heard whether it was written is ours too."""
+        for task in list(self.state.active):
+            its = self.state.tasks[task]
+            mark = (task, its.attempt)
+            if its.worker != str(self.worker) or mark in self._tasks:
+                continue
+            work = Work(self._shop, self._planned[task], its.attempt, self._policy(task))
+            self._works[mark] = work
+            self._start(mark, work.go())
+
+    async def _take_over(self) -> None:
+        """Settle the attempts of workers that fell silent, and stop our own that others have settled."""
+        for task in list(self.state.active):
+            its = self.state.tasks[task]
+            mark = (task, its.attempt)
+            if mark in self._tasks or its.worker == str(self.worker):
+                continue
+            if mark in self._seized or await self._is_silent(task, its):
+                reach("run.worker_silent")
+                why = lost_lease(its.worker)
+                self._start(mark, conclude(self._shop, task, its.attempt, why, self._policy(task)))
+        for (task, attempt), work in self._works.items():
+            its = self.state.tasks[task]
+            if its.attempt != attempt or task not in self.state.active:
+                work.stop(None)
+
+    async def _is_silent(self, task: str, its: TaskState) -> bool:
+        try:
+            return await self._claims.is_silent(task, its)
+        except RetryLater:
+            return False
+
+    def _start(self, mark: tuple[str, int], work: Coroutine[Any, Any, None]) -> None:
+        running = asyncio.get_running_loop().create_task(work)
+        self._tasks[mark] = running
+        running.add_done_callback(lambda _: self._woken.set())
+
+    def _collect(self) -> None:
+        """Forget what has ended; raise what kept it from being written down."""
+        for mark, running in list(self._tasks.items()):
+            if running.done():
+                del self._tasks[mark]
+                self._works.pop(mark, None)
+                self._claims.forget(mark[0])
+                running.result()
+
+    # Deciding
+
+    def _follow_up(self, state: RunState) -> list[AnyEntry]:
+        made = follow_up(state, self._claimant, self._clock.now_ms())
+        if made and any(one <= self._delivered for one in state.owed):
+            made.append(EventsAppended(through=self._delivered))
+            state.apply(made[-1], self._clock.now_ms())
+        return made
+
+    def _cancelled(self, state: RunState) -> list[AnyEntry]:
+        if self._cancel is None or state.run.cancel is not None or state.is_finished:
+            return []
+        return [self._cancel]
+
+    def _due(self) -> bool:
+        """Whether something follows from the state and the time that is not written down yet."""
+        with self.state.trial():
+            return bool(self._follow_up(self.state))
+
+    def _announced(self, entry: AnyEntry, state: RunState) -> AnyEntry:
+        if isinstance(entry, OutputStaged | EventsAppended):
+            return entry
+        more = self._options.announce(entry, state)
+        if not more:
+            return entry
+        return msgspec.structs.replace(entry, events=(*entry.events, *named(more, self._ulids, self._clock.now_ms())))
+
+    def _policy(self, task: str) -> TaskPolicy:
+        return self._options.policies.get(task) or TaskPolicy()
+
+    def _seen(self, batch: Batch) -> None:
+        for entry in batch.entries:
+            self._options.observer.saw(entry, self.state)
+            if isinstance(entry, TaskClaimed) and entry.worker == str(self.worker):
+                reach("run.task_claimed")
+        self._woken.set()
+
+    # Waiting
+
+    async def _wait(self) -> None:
+        """Until something happens here, or it is time to look at what happened elsewhere."""
+        if self._woken.is_set():
+            return
+        woken = asyncio.get_running_loop().create_task(self._woken.wait())
+        timer = asyncio.get_running_loop().create_task(self._clock.sleep(self._pause_s()))
+        try:
+            await asyncio.wait({woken, timer}, return_when=asyncio.FIRST_COMPLETED)
+            slept = timer.done()
+        finally:
+            woken.cancel()
+            timer.cancel()
+        if slept:
+            await self._writer.look()
+
+    def _pause_s(self) -> float:
+        """Until the next task may be tried again, or the run is out of time; no longer than until the next look."""
+        moments = [self.state.tasks[task].not_before_ms for task in self.state.queued]
+        deadline_ms = run_deadline_ms(self.state)
+        if deadline_ms is not None and self.state.run.cancel is None:
+            moments.append(deadline_ms)
+        now_ms = self._clock.now_ms()
+        ahead = [(moment - now_ms) / 1000 for moment in moments if moment > now_ms]
+        return min([self._options.poll_s, *ahead])
+
+    async def _beat(self) -> None:
+        """Signs of life of everything that runs here, well within the lease."""
+        while True:
+            await self._clock.sleep(self._claimant.lease_s / 3)
+            for (task, attempt), work in list(self._works.items()):
+                try:
+                    await self._claims.beat(task, attempt, self._claimant.lease_s, work.facts)
+                except Fenced:
+                    work.stop(None)
+                except (RetryLater, AskHistory):
+                    continue
+
+    # Events
+
+    def _maybe_deliver(self) -> None:
+        """Append what is owed beside everything else, one delivery at a time."""
+        if self._delivery is not None and not self._delivery.done():
+            return
+        if any(one > self._delivered for one in self.state.owed):
+            self._delivery = asyncio.get_running_loop().create_task(self._deliver())
+
+    async def _deliver(self) -> None:
+        """What does not get there now is owed until it does."""
+        try:
+            self._delivered = await deliver(self._ground.appender, self.state, self._delivered)
+            reach("run.events_appended")
+        except (RetryLater, AskHistory):
+            return
+
+    async def _settle_accounts(self) -> None:
+        """After the end: append what is still owed, and write that nothing is."""
+        if self._delivery is not None:
+            await asyncio.wait({self._delivery})
+        for attempt in range(_DELIVERIES_MAX):
+            if not self.state.owed:
+                return
+            if attempt:
+                await self._clock.sleep(pause_s(attempt, self._ground.entropy))
+            await self._deliver()
+            if self._delivered:
+                await self._writer.propose(self._nothing_owed)
+
+    def _nothing_owed(self, state: RunState) -> list[AnyEntry]:
+        owed = [one for one in state.owed if one <= self._delivered]
+        return [EventsAppended(through=self._delivered)] if owed else []
+
+    # The end
+
+    def _abandon(self) -> None:
+        """Stop everything that still runs here without another word: whoever resumes the run settles it."""
+        for running in (*self._tasks.values(), self._beats, self._delivery):
+            if running is not None:
+                running.cancel()

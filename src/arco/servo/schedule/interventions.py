@@ -1,0 +1,41 @@
+"""What others may do to a run without driving it: ask for its end, and pay what it owes the ledger.
+
+Both are entries of the log like any other, so they need no driver to be alive, and no permission from one that is.
+"""
+
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.ledger.appender import Appender
+from arco.ledger.run_entries import AnyEntry, EventsAppended, RunCancelRequested
+from arco.ledger.run_log import RunLog
+from arco.ledger.run_state import RunState
+from arco.servo.schedule.log_writer import LogWriter
+from arco.servo.schedule.outbox import deliver
+
+
+async def request_cancel(log: RunLog, who: str, reason: str, clock: Clock, entropy: Entropy) -> bool:
+    """Ask for a run to be cancelled. False if it has finished, or was asked before; drivers hear of it when they look."""
+    asked = RunCancelRequested(who=who, reason=reason)
+
+    def decide(state: RunState) -> list[AnyEntry]:
+        return [] if state.is_finished or state.run.cancel is not None else [asked]
+
+    await _writer(log, clock, entropy).propose(decide, on_news=True)
+    return log.state.run.cancel == asked
+
+
+async def pay_what_is_owed(log: RunLog, appender: Appender, clock: Clock, entropy: Entropy) -> None:
+    """Append the events that a run owes and write that it was done, for whoever finds a run left like that."""
+    await log.catch_up()
+    if not log.state.owed:
+        return
+    through = await deliver(appender, log.state)
+
+    def decide(state: RunState) -> list[AnyEntry]:
+        return [EventsAppended(through=through)] if any(one <= through for one in state.owed) else []
+
+    await _writer(log, clock, entropy).propose(decide)
+
+
+def _writer(log: RunLog, clock: Clock, entropy: Entropy) -> LogWriter:
+    return LogWriter(log, lambda _: [], lambda entry, _: entry, clock, entropy)

@@ -1,0 +1,133 @@
+"""Starting a run: its plan is stored, its log begins, and the same key always means the same run.
+
+The key names an object that is created only if absent and says which run it stands for; nobody looks first. So two requests
+with one key, in one moment or a day apart, start one run, and a request whose sender died half way is finished by the next.
+The key lives as long as its run.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from arco.kernel.clock import Clock
+from arco.kernel.crash_points import reach
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import KeyHash, RunId, UlidSource
+from arco.kernel.scope import Scope
+from arco.ledger.drafts import Draft
+from arco.ledger.run_entries import OnFailure, RunCreated, Trigger
+from arco.ledger.run_log import RunLog, write_plan
+from arco.ledger.run_state import Outline
+from arco.servo.plan.document import Plan, decode_plan
+from arco.servo.schedule.outbox import named
+from arco.storage.keys import RunRequestKey
+from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
+from arco.storage.readback import put_settled
+
+_KEY_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """How a plan is to be run. `about` is what the key was given for: the same key for something else is refused."""
+
+    trigger: Trigger = Trigger.MANUAL
+    who: str = "anonymous"
+    max_parallelism: int = 4
+    timeout_s: float | None = None
+    on_failure: OnFailure = OnFailure.KEEP_GOING
+    idempotency_key: str | None = None
+    about: str = ""
+    events: tuple[Draft, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_parallelism < 1:
+            raise InvalidInput(f"a run of {self.max_parallelism} tasks at once", hint="at least 1")
+        if self.timeout_s is not None and self.timeout_s <= 0:
+            raise InvalidInput(f"a run that may take {self.timeout_s:g} s", hint="give it some time, or leave it out")
+        if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= _KEY_CHARS_MAX:
+            raise InvalidInput("an idempotency key has 1 to 200 characters")
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """Which run a key stands for."""
+
+    format: str
+    format_version: int
+    run: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that exists, with the plan that it has: another's, if the key was used before."""
+
+    log: RunLog
+    plan: Plan
+    is_new: bool
+
+
+async def start_run(
+    store: ObjectStore, scope: Scope, plan: Plan, request: RunRequest, clock: Clock, entropy: Entropy
+) -> Started:
+    """Start a run, or find the one that the request's key started before.
+
+    After OutcomeUnknown, ask again with the same key; without a key, a run may have been created that nobody drives.
+    """
+    ulids = UlidSource(clock, entropy)
+    run = RunId(ulids.next())
+    if request.idempotency_key is not None:
+        run = await _run_of(store, scope, run, request, clock, entropy)
+        reach("run.key_bound")
+    stored = await write_plan(store, scope, run, plan.encode(), clock, entropy)
+    reach("run.plan_written")
+    plan = decode_plan(stored)
+    log = RunLog(store, scope, run, Outline.of_plan(stored), clock, entropy)
+    if (await log.catch_up()).sequence:
+        return Started(log, plan, is_new=False)
+    created = RunCreated(
+        plan_id=plan.fingerprint,
+        tasks=len(plan.spec.tasks),
+        trigger=request.trigger,
+        who=request.who,
+        max_parallelism=request.max_parallelism,
+        timeout_s=request.timeout_s,
+        on_failure=request.on_failure,
+        idempotency_key=request.idempotency_key,
+        events=named(request.events, ulids, clock.now_ms()),
+    )
+    return Started(log, plan, is_new=await log.append([created]))
+
+
+async def open_run(store: ObjectStore, scope: Scope, run: RunId, clock: Clock, entropy: Entropy) -> Started:
+    """A run that was started before, to be resumed, looked at or cancelled."""
+    log, plan = await RunLog.open(store, scope, run, clock, entropy)
+    return Started(log, decode_plan(plan), is_new=False)
+
+
+async def _run_of(
+    store: ObjectStore, scope: Scope, fresh: RunId, request: RunRequest, clock: Clock, entropy: Entropy
+) -> RunId:
+    """The run that a key stands for: the fresh one, if nobody used the key before."""
+    digest = fingerprint("run request", request.idempotency_key or "")
+    name = str(RunRequestKey(scope, KeyHash(digest)))
+    ours = _Request("arco.run_request", 1, str(fresh), fingerprint("run about", request.about))
+    match await put_settled(store, name, msgspec.json.encode(ours), Absent(), clock=clock, entropy=entropy):
+        case Landed():
+            return fresh
+        case Unknown(reason):
+            raise OutcomeUnknown(f"the key of this run may be taken: {reason}")
+        case Lost():
+            pass
+    found = await store.get(name)
+    if found is None:
+        raise OutcomeUnknown("the key of this run was taken and is gone")
+    try:
+        theirs = msgspec.json.decode(found.data, type=_Request)
+    except msgspec.DecodeError as error:
+        raise CorruptObject(f"{name} does not say which run it stands for: {error}") from error
+    if theirs.about != ours.about:
+        raise KeyReused("this idempotency key was used for another run", hint="use a new key for a new run")
+    return RunId(theirs.run)

@@ -1,0 +1,43 @@
+"""The flags that several commands take, with their words of help."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root", help="Where everything lives: a folder, file://, s3://, gs:// or az://. Default: ARCO_ROOT, arco.toml."
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="WORD=VALUE", help="A setting of the store, such as endpoint=https://… (repeatable)."
+    ),
+]
+Warehouse = Annotated[str, typer.Option(metavar="TENANT/WORKSPACE", help="Which workspace of the root.")]
+AllowLocation = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PREFIX", help="Also read metadata in this folder outside the root, as file:/path (repeatable)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as shop.orders.", show_default=False)]
+
+DEFAULT_WAREHOUSE = "default/default"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The workspace that a command works on, as it was given."""
+
+    root: str | None
+    options: tuple[str, ...]
+    warehouse: str
+    allowed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, root: str | None, options: list[str] | None, warehouse: str, allowed: list[str] | None = None) -> "Where":
+        return cls(root, tuple(options or ()), warehouse, tuple(allowed or ()))

@@ -1,0 +1,78 @@
+"""The catalog of a workspace for the length of one command, straight from its store."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.committer import Author
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.inventory import Inventory, Place
+from arco.catalog.model import Entry
+from arco.catalog.names import Names
+from arco.catalog.policy import LocationPolicy
+from arco.catalog.spelling import spelled
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.errors import NoSuchTable
+from arco.kernel.scope import Scope
+from arco.storage.roots import open_root, parse_root
+from arco.surface.cli.flags import Where
+from arco.surface.cli.settings import load_settings, person
+from arco.surface.http.client_config import base_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A workspace, and who works on it."""
+
+    catalog: Catalog
+    inventory: Inventory
+    root: str
+    warehouse: str
+    author: Author
+
+    def key(self, operation: str) -> RequestKey:
+        """A command is not repeated by anybody, so its key leaves no marker."""
+        return self.catalog.parts.markers.request_key(None, f"shell.{operation}", "")
+
+    async def need(self, place: Place) -> Entry:
+        """What has this name; if nothing has, where it may have gone."""
+        names = await self.inventory.names()
+        found = names.entries.get(place)
+        if found is None:
+            raise NoSuchTable(f"there is no table or view {spelled(*place)}", hint=_where_it_went(names, place))
+        return found
+
+
+@asynccontextmanager
+async def opened(where: Where) -> AsyncIterator[Opened]:
+    settings, scope = load_settings(where.root, list(where.options)), Scope.parse_warehouse(where.warehouse)
+    clock, entropy = SystemClock(), SystemEntropy()
+    policy = LocationPolicy.of(where.allowed, clock, entropy)
+    root = parse_root(settings.root)
+    store = open_root(settings.root, settings.options, clock, entropy)
+    try:
+        catalog = Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy)
+        author = Author(person(), f"arco-cli/{version('arco')}")
+        try:
+            yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author)
+        finally:
+            await catalog.parts.afterwards.settle()
+    finally:
+        await store.close()
+
+
+def _where_it_went(names: Names, place: Place) -> str:
+    if names.last_dropped(*place) is not None:
+        return f"it was dropped: arco undrop '{spelled(*place)}' restores it"
+    renamed = (
+        entry for entry in names.entries.values() if place in {(one.namespace, one.name) for one in entry.former_names}
+    )
+    entry = next(renamed, None)
+    if entry is not None:
+        return f"it is called {spelled(entry.namespace, entry.name)} now"
+    if place[0] not in names.namespaces:
+        return f"there is no namespace {spelled(place[0])}; arco ls lists what there is"
+    return f"arco ls '{spelled(place[0])}' lists what there is"

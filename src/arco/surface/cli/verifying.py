@@ -1,0 +1,94 @@
+"""`arco verify`: the catalog's own self-test, for people and for programs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from arco.catalog.findings import Progress, Report
+from arco.catalog.verify import verify as verify_catalog
+from arco.surface.cli.flags import Where
+from arco.surface.cli.opening import Opened, opened
+from arco.surface.cli.printing import counted, print_json, say
+
+
+async def verify(where: Where, *, deep: bool, json: bool) -> bool:
+    """Print every finding; True if there are none."""
+    async with opened(where) as at:
+        if not json:
+            say(f"Verifying {at.warehouse} in {at.root}")
+        with _watched() as progress:
+            report = await verify_catalog(at.catalog, deep=deep, progress=progress)
+    if json:
+        _print_json(at, report)
+    else:
+        _print(report, deep=deep)
+    return report.clean
+
+
+@contextmanager
+def _watched() -> Iterator[Progress]:
+    """Bars on a terminal while it takes long, and nothing of them after."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks = {}
+
+        def progress(what: str, done: int, in_all: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=in_all)
+            bars.update(tasks[what], completed=done, total=in_all)
+
+        yield progress
+
+
+def _print_json(at: Opened, report: Report) -> None:
+    print_json(
+        {
+            "root": at.root,
+            "warehouse": at.warehouse,
+            "clean": report.clean,
+            "counts": report.counts,
+            "findings": report.findings,
+            "notes": report.notes,
+        }
+    )
+
+
+def _print(report: Report, *, deep: bool) -> None:
+    if report.counts:
+        _print_counts(report.counts, deep=deep)
+    for note in report.notes:
+        say(f"  note: {note}")
+    if report.clean:
+        say("Clean.")
+        return
+    say(f"{counted(len(report.findings), 'finding')}:")
+    for finding in report.findings:
+        say(f"  {finding.code}: {finding.one_line()}")
+
+
+def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
+    def number(word: str) -> int:
+        return counts.get(word, 0)
+
+    beside = number("commits_beside_the_chain")
+    say(f"  commits   {number('commits'):,} in the chain{f', {beside:,} beside it that never counted' if beside else ''}")
+    say(f"  state     {counted(number('state_files'), 'file')}, {counted(number('commits_in_the_tail'), 'commit')} since")
+    if "namespaces" in counts:
+        parts = [
+            counted(number("namespaces"), "namespace"),
+            counted(number("iceberg_tables"), "Iceberg table"),
+            counted(number("iceberg_views"), "view"),
+            counted(number("other_tables"), "other table"),
+            f"{number('dropped'):,} dropped",
+        ]
+        say(f"  names     {', '.join(parts)}")
+    if number("under_way"):
+        say(f"  under way {number('under_way'):,}: a drop, restore or registration that the next load finishes")
+    if number("receipts_to_be_written"):
+        say(f"  receipts  {number('receipts_to_be_written'):,} still to be written, by the next commit of each table")
+    if deep and "receipts" in counts:
+        say(f"  receipts  {number('receipts'):,} read")

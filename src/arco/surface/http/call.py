@@ -1,0 +1,120 @@
+"""One exchange with a client: what it sent before its body, and the one answer it gets, however many are ready to give one."""
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from arco.kernel.errors import InvalidInput
+from arco.surface.http.bodies import Receive, discard, has_body
+from arco.surface.http.exchange import Response
+from arco.surface.http.routes import Route
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+
+# Smaller answers are sent as they are: packing them costs more time than it saves.
+_PACKED_BYTES_MIN = 32 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+
+# An id that is passed on from a proxy or a client is kept, so that one id can be followed through all logs.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+
+# Headers of which there is one. Of two, a proxy may have obeyed the other.
+_SINGLE = {"authorization", "content-encoding", "content-type", "host", "idempotency-key", "origin", "x-request-id"}
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+
+
+class Call:
+    """`headers` have lower-case names; what may be given more than once is joined."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, own_id: str, started_s: float) -> None:
+        self.method: str = scope["method"]
+        self.raw_path: bytes = scope["raw_path"].partition(b"?")[0]
+        self.query_string: bytes = scope["query_string"]
+        self.client: str = scope["client"][0] if scope.get("client") else ""
+        self._receive = receive
+        self._send = send
+        self.headers, self.given_twice = _headers(scope["headers"])
+        given = self.headers.get("x-request-id", "")
+        self.request_id = given if _REQUEST_ID.fullmatch(given) else own_id
+        self.started_s = started_s
+        self.body_is_unread = has_body(self.headers)
+        self.route: Route | None = None
+        self.status: int | None = None
+        self.sent_bytes = 0
+
+    @property
+    def path(self) -> str:
+        return self.raw_path.decode("latin-1")
+
+    @property
+    def mutates(self) -> bool:
+        return self.method not in _SAFE_METHODS
+
+    @property
+    def is_answered(self) -> bool:
+        return self.status is not None
+
+    def check_headers(self) -> None:
+        if self.given_twice:
+            raise InvalidInput(f"header {self.given_twice} is given twice", hint="give it once")
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The next part of the body."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            self.body_is_unread = False
+        return message
+
+    async def answer(self, response: Response, discard_s: float) -> None:
+        """Send an answer. There is one: who comes second must look at `is_answered` first."""
+        self.status = response.status
+        body, packing = self._packed(response)
+        unread = self.body_is_unread
+        headers = [(b"x-request-id", self.request_id.encode()), (b"x-content-type-options", b"nosniff"), *packing]
+        if body and "Content-Type" not in response.headers:
+            headers += [(b"content-type", b"application/json")]
+        if response.status not in {204, 304}:
+            headers += [(b"content-length", str(len(body)).encode())]
+        if unread:
+            headers += [(b"connection", b"close")]
+        headers += [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
+        sent = b"" if self.method == "HEAD" else body
+        self.sent_bytes = len(sent)
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": sent, "more_body": unread})
+        if unread:
+            await discard(self.receive, discard_s)
+            await self._send({"type": "http.response.body"})
+
+    def _packed(self, response: Response) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+        if len(response.body) < _PACKED_BYTES_MIN:
+            return response.body, []
+        vary = (b"vary", b"Accept-Encoding")
+        if not accepts_gzip(self.headers.get("accept-encoding", "")):
+            return response.body, [vary]
+        packer = zlib.compressobj(level=1, wbits=_GZIP)
+        return packer.compress(response.body) + packer.flush(), [vary, (b"content-encoding", b"gzip")]
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding header takes gzip. A weight of 0 means no."""
+    for part in accepted.lower().split(","):
+        coding, _, parameters = part.partition(";")
+        if coding.strip() in {"gzip", "x-gzip"}:
+            return not re.fullmatch(r"q=0(?:\.0{0,3})?", parameters.replace(" ", ""))
+    return False
+
+
+def _headers(pairs: list[tuple[bytes, bytes]]) -> tuple[dict[str, str], str | None]:
+    """All headers, and the name of one that is given more often than it may be."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in pairs:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    if len(headers) == len(pairs):
+        return headers, None
+    counts = Counter(name.decode("latin-1") for name, _ in pairs)
+    return headers, next((name for name in sorted(_SINGLE) if counts[name] > 1), None)

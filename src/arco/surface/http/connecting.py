@@ -1,0 +1,104 @@
+"""How each client is told where the catalog is: settings to copy, as text. What must never enter: a token's value."""
+
+from dataclasses import dataclass
+
+TOKEN_PLACE = "YOUR_TOKEN"  # noqa: S105 - the place where a token goes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A catalog as a client reaches it."""
+
+    uri: str
+    warehouse: str
+    root_kind: str
+    wants_token: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to copy, and where it goes."""
+
+    client: str
+    goes_to: str
+    text: str
+
+
+def recipes(place: Place) -> list[Recipe]:
+    return [spark(place), pyiceberg(place), duckdb(place), trino(place), flink(place)]
+
+
+def spark(place: Place) -> Recipe:
+    name = "spark.sql.catalog.arco"
+    settings = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        name: "org.apache.iceberg.spark.SparkCatalog",
+        f"{name}.type": "rest",
+        f"{name}.uri": place.uri,
+        f"{name}.warehouse": place.warehouse,
+        **({f"{name}.token": TOKEN_PLACE} if place.wants_token else {}),
+        "spark.sql.defaultCatalog": "arco",
+    }
+    lines = [
+        "spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        *(f"  --conf {key}={value}" for key, value in settings.items()),
+    ]
+    return Recipe("Spark", "a shell; the same settings go into spark-defaults.conf", " \\\n".join(lines))
+
+
+def pyiceberg(place: Place) -> Recipe:
+    arguments = {"uri": place.uri, "warehouse": place.warehouse, **({"token": TOKEN_PLACE} if place.wants_token else {})}
+    lines = [
+        "from pyiceberg.catalog import load_catalog",
+        "",
+        'catalog = load_catalog("arco", type="rest",',
+        *(f'    {key}="{value}",' for key, value in arguments.items()),
+        ")",
+        "print(catalog.list_namespaces())",
+    ]
+    return Recipe("PyIceberg", "Python", "\n".join(lines))
+
+
+def duckdb(place: Place) -> Recipe:
+    secret = [f"CREATE SECRET arco (TYPE iceberg, TOKEN '{TOKEN_PLACE}');"] if place.wants_token else []
+    access = "SECRET arco" if place.wants_token else "AUTHORIZATION_TYPE 'none'"
+    lines = [
+        "INSTALL iceberg; LOAD iceberg;",
+        *secret,
+        f"ATTACH '{place.warehouse}' AS arco (TYPE iceberg,",
+        f"    ENDPOINT '{place.uri}', {access});",
+        "SHOW ALL TABLES;",
+    ]
+    return Recipe("DuckDB", "SQL", "\n".join(lines))
+
+
+def trino(place: Place) -> Recipe:
+    security = ["iceberg.rest-catalog.security=OAUTH2", f"iceberg.rest-catalog.oauth2.token={TOKEN_PLACE}"]
+    storage = {
+        "s3": ["fs.native-s3.enabled=true"],
+        "gs": ["fs.native-gcs.enabled=true"],
+        "az": ["fs.native-azure.enabled=true"],
+    }
+    lines = [
+        "connector.name=iceberg",
+        "iceberg.catalog.type=rest",
+        f"iceberg.rest-catalog.uri={place.uri}",
+        f"iceberg.rest-catalog.warehouse={place.warehouse}",
+        *(security if place.wants_token else []),
+        *storage.get(place.root_kind, ["# Trino reads buckets: it needs a root on s3://, gs:// or az://"]),
+    ]
+    return Recipe("Trino", "etc/catalog/arco.properties", "\n".join(lines))
+
+
+def flink(place: Place) -> Recipe:
+    options = {
+        "type": "iceberg",
+        "catalog-type": "rest",
+        "uri": place.uri,
+        "warehouse": place.warehouse,
+        **({"token": TOKEN_PLACE} if place.wants_token else {}),
+    }
+    lines = ",\n".join(f"    '{key}' = '{value}'" for key, value in options.items())
+    return Recipe(
+        "Flink", "SQL, with the jar of iceberg-flink-runtime", f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;"
+    )

@@ -1,0 +1,104 @@
+"""The bodies that the platform API takes, read strictly: an unknown field or a wrong type is refused by its name.
+
+What must never enter: limits and rules of what is said; those are the catalog's (`catalog/governance.py`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from arco.catalog.governance import FIELDS, given_fields
+from arco.catalog.inventory import Description, DropRef, NewTable, Place
+from arco.catalog.model import ColumnNote, Format, Governance, Levels
+from arco.iceberg.requests import check_name, check_namespace
+from arco.iceberg.shape import Text, read, read_with_nulls
+from arco.kernel.errors import InvalidInput
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class _Identifier(_Strict, frozen=True):
+    namespace: Levels
+    name: str
+
+
+class _Column(_Strict, frozen=True):
+    name: str
+    type: str
+    nullable: bool = True
+    description: str | None = None
+
+
+class _Registration(_Strict, frozen=True):
+    namespace: Levels
+    name: str
+    format: Format
+    location: str
+    properties: dict[Text, str] = {}
+    columns: tuple[_Column, ...] = ()
+
+
+class _Properties(_Strict, frozen=True):
+    properties: dict[Text, str | None] = {}
+
+
+class _Renaming(_Strict, frozen=True):
+    source: _Identifier
+    destination: _Identifier
+
+
+class _Restoring(_Strict, frozen=True):
+    source: _Identifier | None = None
+    drop_id: str | None = None
+    destination: _Identifier | None = None
+
+
+def parse_registration(value: object) -> NewTable:
+    said, rest = _split(value, "register table")
+    form = read(rest, _Registration, "register table")
+    governance = msgspec.convert(given_fields(said, "register table"), Governance)
+    columns = tuple(ColumnNote(one.name, one.type, one.nullable, one.description) for one in form.columns)
+    return NewTable(form.namespace, form.name, form.format, form.location, form.properties, columns, governance)
+
+
+def parse_description(value: object) -> Description:
+    """Fields that are given change, a field that is null is cleared; a property that is null is removed."""
+    said, rest = _split(value, "describe table")
+    if not said and not rest:
+        raise InvalidInput("describe table: the body names no field")
+    properties = read_with_nulls(rest, _Properties, "describe table").properties
+    removals = tuple(key for key, text in properties.items() if text is None)
+    return Description(said, removals, {key: text for key, text in properties.items() if text is not None})
+
+
+def parse_renaming(value: object) -> tuple[Place, Place]:
+    form = read_with_nulls(value, _Renaming, "rename table")
+    return _place(form.source), _place(form.destination)
+
+
+def parse_restoring(value: object) -> tuple[DropRef, Place | None]:
+    """What is wanted back, and the name it is to have."""
+    form = read(value, _Restoring, "restore table")
+    if form.source is None and form.drop_id is None:
+        raise InvalidInput("restore table: neither source nor drop_id is given")
+    source = None if form.source is None else _place(form.source)
+    return DropRef(source, form.drop_id), None if form.destination is None else _place(form.destination)
+
+
+def _split(value: object, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The governance fields of a body, and the others."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what}: the body is not a JSON object")
+    return (
+        {key: item for key, item in value.items() if key in FIELDS},
+        {key: item for key, item in value.items() if key not in FIELDS},
+    )
+
+
+def _place(identifier: _Identifier) -> Place:
+    check_namespace(identifier.namespace)
+    check_name(identifier.name, "name")
+    return identifier.namespace, identifier.name

@@ -1,0 +1,45 @@
+"""What machines ask: is the process alive, and can it do its work?"""
+
+import asyncio
+
+from arco.kernel.errors import ArcoError
+from arco.storage.port import ObjectStore
+from arco.surface.http.exchange import Request, Response, json_response
+from arco.surface.http.failures import refusal
+from arco.surface.http.routes import Door, Route, route
+
+# No object has this name: whether it is there does not matter, only that the store answers.
+_ASKED = "_arco_ready"
+
+
+class ProbeRoutes:
+    """`/health` asks nobody; `/ready` asks the store."""
+
+    def __init__(self, store: ObjectStore, ready_s: float) -> None:
+        self._store = store
+        self._ready_s = ready_s
+        self._asking: asyncio.Task[str | None] | None = None
+
+    def routes(self) -> list[Route]:
+        return [route("GET", "/health", self.health, Door.PROBE), route("GET", "/ready", self.ready, Door.PROBE)]
+
+    async def health(self, _request: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    async def ready(self, _request: Request) -> Response:
+        # One question at a time, however many ask: a store that is silent must not be asked more and more often.
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        await asyncio.wait({self._asking}, timeout=self._ready_s)
+        reason = self._asking.result() if self._asking.done() else "timeout"
+        if reason is not None:
+            return refusal(503, f"the store does not answer: {reason}")
+        return json_response({"status": "ready"})
+
+    async def _ask(self) -> str | None:
+        """The code of what is wrong; None if nothing is."""
+        try:
+            await self._store.head(_ASKED)
+        except ArcoError as error:
+            return error.code
+        return None

@@ -1,0 +1,206 @@
+"""The HTTP protocol of one connection: uvicorn's, with limits that it does not keep itself.
+
+uvicorn bounds neither the head of a request nor the time it takes, and answers what it cannot parse at once, even while an
+earlier request of the same connection is still under way: the client would take the refusal for the answer to that one. Here
+a head is bounded in size and time, a client that does not read its answer is cut off, and a refusal waits its turn. What must
+never enter: anything about one request's meaning.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from arco.kernel.errors import TooLarge
+from arco.surface.http.bounds import Bounds
+from arco.surface.http.exchange import Response
+from arco.surface.http.failures import refusal
+
+_BODY_HEADERS = {b"content-length", b"transfer-encoding"}
+
+
+class _Timer:
+    """Does something if it is not stopped in time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, action: Callable[[], None]) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._action = action
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Once: a timer that runs is not started again."""
+        if self._handle is None:
+            self._handle = self._loop.call_later(self._seconds, self._fire)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _fire(self) -> None:
+        self._handle = None
+        self._action()
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    bounds: ClassVar[Bounds] = Bounds()
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._head = _Timer(self.loop, self.bounds.head_s, self._head_is_overdue)
+        # A connection ends when all is sent, which a client can put off for ever by not reading.
+        self._reader = _Timer(self.loop, self.bounds.answer_s, self._cut_off)
+        self._refusal: Response | None = None
+        self._is_refused = False
+        self._url_bytes = 0
+        self._headers_count = 0
+        self._headers_bytes = 0
+        self._idle_bytes = 0
+        self._moved_on = False
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.connections:
+            self._refuse(refusal(503, "the server has as many connections as it can; nothing was done"))
+        else:
+            self._head.start()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head.stop()
+        self._reader.stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        self._moved_on = False
+        super().data_received(data)
+        # The parser keeps an unfinished line to itself: count what went in while nothing came out.
+        self._idle_bytes = 0 if self._moved_on else self._idle_bytes + len(data)
+        if self._is_over():
+            return
+        if self._idle_bytes > self.bounds.url_bytes + self.bounds.headers_bytes:
+            self._refuse(refusal(431, "the request's head is too large; nothing was done"))
+        elif not self._moved_on and self._is_idle():
+            self._head.start()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reader.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._reader.stop()
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._url_bytes = self._headers_count = self._headers_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._url_bytes += len(url)
+        if self._url_bytes > self.bounds.url_bytes:
+            self._stop_parsing(refusal(414, f"the URL is over the limit of {self.bounds.url_bytes} bytes"))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers_count += 1
+        self._headers_bytes += len(name) + len(value)
+        if self._headers_count > self.bounds.headers:
+            self._stop_parsing(refusal(431, f"there are more than {self.bounds.headers} headers"))
+        if self._headers_bytes > self.bounds.headers_bytes:
+            self._stop_parsing(refusal(431, f"the headers are over the limit of {self.bounds.headers_bytes} bytes"))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
+            # At such an offer the parser stops, and would take the body for the next request.
+            self._stop_parsing(refusal(400, "no other protocol is spoken here: send the request without Upgrade"))
+        super().on_headers_complete()
+        self._moved_on = True
+        self._head.stop()
+
+    def on_body(self, body: bytes) -> None:
+        self._moved_on = True
+        super().on_body(body)
+
+    def _stop_parsing(self, response: Response) -> None:
+        """Raised through the parser, which makes uvicorn send its refusal: ours, below."""
+        self._refusal = response
+        raise TooLarge("the head of a request")
+
+    def on_response_complete(self) -> None:
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        if self._is_refused and not more:
+            self.transport.close()
+        if self.transport.is_closing():
+            self._reader.start()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._reader.start()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Java's own client offers HTTP/2 with every request, and takes no answer for a no."""
+
+    # Refusals
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(self._refusal or refusal(400, "this is not an HTTP request that can be understood"))
+
+    def _refuse(self, response: Response) -> None:
+        """Answer what is no request, and close; or only close, once the requests that came before it are answered."""
+        self._is_refused = True
+        self._head.stop()
+        if self._is_idle():
+            self._write(response)
+        elif self.pipeline:
+            if self.cycle.more_body:
+                self.pipeline.popleft()
+        elif self.cycle.more_body:
+            # The body itself is broken, so nobody has acted on it: whoever reads it hears that the client is gone.
+            if not self.cycle.response_started:
+                self._write(response)
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+
+    def _write(self, response: Response) -> None:
+        headers = {"content-type": "application/json", "connection": "close", **response.headers}
+        lines = [f"{name.lower()}: {value}\r\n" for name, value in headers.items()]
+        length = f"content-length: {len(response.body)}\r\n\r\n"
+        self.transport.write(STATUS_LINE[response.status] + "".join([*lines, length]).encode() + response.body)
+        self.transport.close()
+        self._reader.start()
+
+    def _cut_off(self) -> None:
+        self.transport.abort()
+
+    def _is_idle(self) -> bool:
+        last: RequestResponseCycle | None = self.cycle
+        return last is None or last.response_complete
+
+    def _is_over(self) -> bool:
+        return self._is_refused or self.transport.is_closing()
+
+    def _head_is_overdue(self) -> None:
+        if self._is_over():
+            return
+        if self._idle_bytes:
+            self._refuse(refusal(408, "the request took too long to arrive; nothing was done"))
+        else:
+            self.transport.close()
+
+
+def guarded(bounds: Bounds) -> type[GuardedProtocol]:
+    """The protocol with these limits, as uvicorn takes it."""
+    return type("Guarded", (GuardedProtocol,), {"bounds": bounds})

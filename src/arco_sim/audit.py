@@ -1,0 +1,134 @@
+"""What really happened to a catalog, read from its objects alone.
+
+The product says what is; an audit says what was: every commit of every table from receipts and pointers, every commit of
+tier 1 from its chain. What must never enter: anything that asks the product for its opinion.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from arco.catalog.manifest import Commit, Manifest, decode_commit
+from arco.catalog.names import Draft, Names
+from arco.catalog.operations import Operation, Void
+from arco.catalog.pointer import Pointer
+from arco.catalog.receipts import Receipt
+from arco.kernel.ids import CommitId
+from arco.kernel.scope import Scope
+from arco.storage.keys import CatalogCommitKey, Head, HeadKey, prefix_of
+from arco.storage.paging import walk
+from arco.storage.port import ObjectStore
+
+_FILE = re.compile(r"/[0-9]{5,}-([0-9a-f]{32})\.metadata\.json$")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Audit:
+    """One workspace at rest. `gaps` are commits below a head that left no receipt, `breaks` what is wrong with the chain."""
+
+    objects: dict[str, bytes]
+    manifest: Manifest
+    pointers: dict[str, Pointer] = field(default_factory=dict)
+    commits: dict[str, dict[int, str]] = field(default_factory=dict)
+    chain: list[Commit] = field(default_factory=list)
+    names: Names = field(default_factory=Names)
+    gaps: list[str] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+
+    def landings(self, file_name: str) -> list[tuple[str, int]]:
+        """Where a request landed: table and commit number, by the hash in the name of the files it would write.
+
+        A table may be registered at a file that it had before: that is the same landing.
+        """
+        wanted = _FILE.search(f"/{file_name}")
+        if wanted is None:
+            raise ValueError(f"{file_name} is not the name of a metadata file")
+        found: dict[str, tuple[str, int]] = {}
+        for uuid, locations in self.commits.items():
+            for number, location in sorted(locations.items()):
+                name = _FILE.search(location)
+                if name is not None and name[1] == wanted[1]:
+                    found.setdefault(location, (uuid, number))
+        return list(found.values())
+
+    def operations(self, key_hash: str) -> list[Operation]:
+        """What was done to the names under a key. The word that it was refused is not among it."""
+        done = (operation for commit in self.chain for operation in commit.operations)
+        return [one for one in done if one.key_hash == key_hash and not isinstance(one, Void)]
+
+
+async def audit(store: ObjectStore, scope: Scope) -> Audit:
+    """Read everything there is."""
+    objects: dict[str, bytes] = {}
+    async for entry in walk(store, prefix_of(scope)):
+        found = await store.get(entry.key)
+        if found is not None:
+            objects[entry.key] = found.data
+    return audit_of(objects, scope)
+
+
+def audit_of(objects: dict[str, bytes], scope: Scope) -> Audit:
+    """The same from objects that somebody else has read."""
+    head = objects.get(str(HeadKey(scope, Head.CATALOG)))
+    result = Audit(objects, Manifest() if head is None else _plain(head, Manifest))
+    _read_tables(result, scope)
+    _read_chain(result, scope)
+    return result
+
+
+def _plain(data: bytes, kind: type[T]) -> T:
+    fields: dict[str, Any] = msgspec.json.decode(data)
+    return msgspec.convert(fields, kind)
+
+
+def _read_tables(result: Audit, scope: Scope) -> None:
+    pointers, receipts = prefix_of(scope, "_catalog", "iceberg_pointers"), prefix_of(scope, "_catalog", "events")
+    for key, data in result.objects.items():
+        if key.startswith(pointers):
+            pointer = _plain(data, Pointer)
+            result.pointers[pointer.table_uuid] = pointer
+            result.commits.setdefault(pointer.table_uuid, {})[pointer.commit_number] = pointer.metadata_location
+        elif key.startswith(receipts) and "/committed/" in key:
+            receipt = msgspec.json.decode(data, type=Receipt)
+            commits = result.commits.setdefault(receipt.table_uuid, {})
+            number, location = receipt.commit.commit_number, receipt.commit.metadata_location
+            if commits.setdefault(number, location) != location:
+                result.gaps.append(f"commit {number} of {receipt.table_uuid} is both {commits[number]} and {location}")
+    for uuid, pointer in result.pointers.items():
+        missing = [number for number in range(pointer.commit_number) if number not in result.commits[uuid]]
+        if missing:
+            result.gaps.append(f"commits {missing} below {pointer.commit_number} of {uuid} have no receipt")
+
+
+def _read_chain(result: Audit, scope: Scope) -> None:
+    """From the manifest's last commit back to the first, every hash compared; then forward, to the names they add up to."""
+    manifest, newest_first = result.manifest, list[Commit]()
+    place, expected, number = manifest.last_commit_id, manifest.last_commit_hash, manifest.sequence
+    while place is not None:
+        key = str(CatalogCommitKey(scope, CommitId(place)))
+        if key not in result.objects:
+            result.breaks.append(f"commit {number} is missing: {key}")
+            break
+        commit = decode_commit(result.objects[key], key)
+        if (commit.hash(), commit.sequence) != (expected, number):
+            result.breaks.append(f"commit {number} is not the one that the chain names")
+        newest_first.append(commit)
+        place, expected, number = commit.previous_id, commit.previous_hash, number - 1
+    if place is None and number:
+        result.breaks.append(f"the chain ends {number} commits before its beginning")
+    result.chain = newest_first[::-1]
+    for earlier, later in zip(result.chain, result.chain[1:], strict=False):
+        if later.at_ms < earlier.at_ms:
+            result.breaks.append(f"commit {later.sequence} is older than the one before it")
+    _replay(result)
+
+
+def _replay(result: Audit) -> None:
+    for commit in result.chain:
+        draft = Draft(result.names)
+        for operation in commit.operations:
+            draft.apply(operation, commit.at_ms)
+        draft.merge()

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The newest PyIceberg and DuckDB, installed apart from Arco, against servers of their own on a folder and on S3.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+python=$(tests/conformance/venv.sh newest)
+for root in folder s3; do
+    for client in pyiceberg duckdb; do
+        .venv/bin/python -m tests.conformance.walk "$root" "$python" "tests/conformance/clients/${client}_walk.py"
+    done
+done

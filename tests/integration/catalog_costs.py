@@ -1,0 +1,246 @@
+"""What the server's operations cost a store, in requests and sequential round trips: counted, never timed.
+
+The application runs in this process on a store in memory, behind a wrapper that makes every request take one millisecond of
+virtual time and counts it. So the counts depend on nothing but the code: requests that go out together share a trip, whatever
+the machine does meanwhile. `before` is what a client waits for; what is done after its answer was sent is counted apart.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.checkpoint import checkpoint
+from arco.catalog.policy import LocationPolicy
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy, SeededEntropy
+from arco.kernel.ids import UlidSource, new_uuid7
+from arco.kernel.scope import Scope
+from arco.storage.memory import MemoryStore
+from arco.storage.port import ObjectStore
+from arco.storage.profile import LatencyProfile, Operation, ProfiledStore, operation
+from arco.surface.http.app import App
+from arco.surface.http.server_state import ServerState
+from arco_sim.loop import SimLoop
+
+T = TypeVar("T")
+
+SCOPE = Scope.of()
+BASE_URI = "memory://lake"
+PREFIX = f"/iceberg/v1/{SCOPE.prefix}"
+TABLES = f"{PREFIX}/namespaces/db/tables"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+ONE_MS = LatencyProfile("one millisecond", read_ms=1, write_ms=1)
+_START_MS = 1_767_225_600_000
+
+
+class VirtualClock:
+    """The time of a simulated loop."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return _START_MS + int(self._loop.now_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._loop.now_s
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`trips` and `requests` before the answer; the rest in all, what comes after the answer included."""
+
+    what: str
+    status: int
+    trips: int
+    requests: int
+    trips_in_all: int
+    requests_in_all: int
+    bytes_read: int
+    bytes_written: int
+
+
+class Server:
+    """One server's application, called as the HTTP server would call it."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, entropy: Entropy, base_uri: str = BASE_URI) -> None:
+        self._state = ServerState(store, base_uri, {}, LocationPolicy(), clock, entropy)
+        self._app = App(self._state, UlidSource(clock, entropy))
+        self.new_key = lambda: new_uuid7(clock, entropy)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._state.catalog(SCOPE)
+
+    async def ask(self, method: str, path: str, body: Any = None, *, key: bool = True, **headers: str) -> Reply:
+        """One request; with an idempotency key of its own if it changes something and `key` says so."""
+        if key and method != "GET":
+            headers["idempotency-key"] = self.new_key()
+        data = b"" if body is None else msgspec.json.encode(body)
+        named = {"host": "127.0.0.1", "content-length": str(len(data))} | headers
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()],
+        }
+        await self._app(scope, receive, send)
+        told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Reply(sent[0]["status"], told, sent[1]["body"])
+
+    async def settle(self) -> None:
+        """Wait for what was left to do after answers."""
+        await self.catalog.parts.afterwards.settle()
+
+    async def stop(self) -> None:
+        await self._state.settle()
+
+    async def cost(self, what: str, method: str, path: str, body: Any = None, *, key: bool = True, **headers: str) -> Cost:
+        with operation(what) as spent:
+            reply = await self.ask(method, path, body, key=key, **headers)
+            before = (spent.round_trips, spent.total_requests)
+            await self.settle()
+        assert reply.status < 400, reply
+        return _cost(what, reply.status, before, spent)
+
+
+def _cost(what: str, status: int, before: tuple[int, int], spent: Operation) -> Cost:
+    in_all = (spent.round_trips, spent.total_requests)
+    return Cost(what, status, *before, *in_all, spent.bytes_read, spent.bytes_written)
+
+
+class Ground:
+    """A store in memory, with a virtual clock and as many servers as one likes."""
+
+    def __init__(self) -> None:
+        self._loop = SimLoop(self._jump)
+        self.clock = VirtualClock(self._loop)
+        self.entropy = SeededEntropy(1)
+        self.store = ProfiledStore(MemoryStore(self.clock), ONE_MS, self.clock)
+
+    def _jump(self) -> bool:
+        """Nothing else to do: time moves to the next timer."""
+        when = self._loop.next_timer_s()
+        if when is not None:
+            self._loop.now_s = when
+        return when is not None
+
+    def server(self) -> Server:
+        """A server that knows nothing yet."""
+        return Server(self.store, self.clock, self.entropy)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        done = self._loop.run(work)
+        assert done is not None, "everything waits for something that never comes"
+        return done
+
+
+Case = Callable[[Ground, Server, bool], Coroutine[Any, Any, Cost]]
+
+
+def property_commit(value: str) -> dict[str, Any]:
+    return {"requirements": [], "updates": [{"action": "set-properties", "updates": {"p": value}}]}
+
+
+def rename(name: str, to: str) -> dict[str, Any]:
+    return {end: {"namespace": ["db"], "name": called} for end, called in (("source", name), ("destination", to))}
+
+
+async def prepare(server: Server) -> None:
+    """A namespace with two tables, one of them committed to, and everything settled."""
+    await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+    for name in ("t", "other"):
+        await server.ask("POST", TABLES, {"name": name, "schema": SCHEMA})
+    await server.ask("POST", f"{TABLES}/t", property_commit("0"))
+    await server.ask("GET", f"{TABLES}/t")
+    await server.settle()
+
+
+async def load(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("load table", "GET", f"{TABLES}/t", key=key)
+
+
+async def load_unchanged(ground: Ground, server: Server, key: bool) -> Cost:
+    known = (await ground.server().ask("GET", f"{TABLES}/t")).headers["etag"]
+    return await server.cost("load table, not modified", "GET", f"{TABLES}/t", key=key, if_none_match=known)
+
+
+async def commit(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("commit", "POST", f"{TABLES}/t", property_commit("1"), key=key)
+
+
+async def commit_at_once(ground: Ground, server: Server, key: bool) -> Cost:
+    """A commit on the heels of another: nobody has written the receipt of the first yet."""
+    with operation("the one before"):
+        await server.ask("POST", f"{TABLES}/t", property_commit("1"), key=key)
+    return await server.cost("commit right after a commit", "POST", f"{TABLES}/t", property_commit("2"), key=key)
+
+
+async def create_table(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("create table", "POST", TABLES, {"name": "new", "schema": SCHEMA}, key=key)
+
+
+async def rename_table(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("rename table", "POST", f"{PREFIX}/tables/rename", rename("t", "u"), key=key)
+
+
+async def drop_table(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("drop table", "DELETE", f"{TABLES}/t", key=key)
+
+
+async def create_namespace(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("create namespace", "POST", f"{PREFIX}/namespaces", {"namespace": ["new"]}, key=key)
+
+
+async def list_tables(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("list tables", "GET", TABLES, key=key)
+
+
+class Temperature(StrEnum):
+    """What the server knows when it is asked."""
+
+    WARM = "warm"  # the table
+    NAMES = "names only"  # all names, and nothing of the table
+    COLD = "just started"  # nothing; the names lie in Parquet, as a second after every change
+
+
+def measure(case: Case, temperature: Temperature = Temperature.WARM, *, key: bool = True) -> Cost:
+    """The cost of one operation on a ground of its own."""
+    ground = Ground()
+
+    async def run() -> Cost:
+        first = ground.server()
+        await prepare(first)
+        await checkpoint(first.catalog.parts.tier1, ground.clock, ground.entropy)
+        if temperature is Temperature.WARM:
+            return await case(ground, first, key)
+        second = ground.server()
+        if temperature is Temperature.NAMES:
+            await second.ask("GET", TABLES)
+        return await case(ground, second, key)
+
+    return ground.run(run())

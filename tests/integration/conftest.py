@@ -1,0 +1,63 @@
+"""One server and one Spark for all tests of clients; each test works in a namespace of its own."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .arco_server import arco_server
+from .duckdb_session import Duck, duckdb_session
+from .spark_session import Spark, spark_session
+
+# Spark starts in ten seconds on an idle machine, and in many times that on a busy one.
+SPARK_TIMEOUT_S = 900
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the shared server serves."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def shared_address(lake: Path) -> Iterator[str]:
+    with arco_server(lake) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, shared_address: str) -> Iterator[Spark]:
+    """Spark with the shared server as catalog `arco`."""
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        found = Spark(session)
+        found.attach("arco", shared_address)
+        yield found
+
+
+@pytest.fixture
+def db(spark: Spark) -> str:
+    """A namespace for one test, by its name in Spark."""
+    name = f"arco.db{next(_numbers)}"
+    spark(f"CREATE NAMESPACE {name}")
+    return name
+
+
+@pytest.fixture(scope="session")
+def duckdb_extensions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("duckdb")
+
+
+@pytest.fixture
+def duck(duckdb_extensions: Path, shared_address: str) -> Iterator[Duck]:
+    """DuckDB with the shared server as catalog `arco`."""
+    with duckdb_session(duckdb_extensions) as found:
+        found.attach("arco", shared_address)
+        yield found

@@ -1,0 +1,70 @@
+"""How often an operation asks its store before it answers: counts, which depend on the code alone and on no clock."""
+
+import pytest
+
+from . import catalog_costs as costs
+from .catalog_costs import Case, Temperature, measure
+
+WARM, NAMES = Temperature.WARM, Temperature.NAMES
+
+
+@pytest.mark.parametrize(
+    ("case", "temperature", "trips"),
+    [
+        (costs.load, WARM, 1),
+        (costs.load, NAMES, 2),
+        (costs.load_unchanged, WARM, 1),
+        (costs.load_unchanged, NAMES, 2),
+        (costs.list_tables, WARM, 1),
+    ],
+)
+def test_a_read_waits_for_as_many_round_trips(case: Case, temperature: Temperature, trips: int) -> None:
+    cost = measure(case, temperature)
+    assert cost.trips == cost.trips_in_all == trips
+
+
+@pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
+@pytest.mark.parametrize(
+    ("case", "temperature", "trips"),
+    [
+        (costs.commit, WARM, 2),
+        (costs.commit, NAMES, 4),
+        (costs.commit_at_once, WARM, 2),
+        (costs.create_table, WARM, 3),
+        (costs.create_table, NAMES, 3),
+    ],
+)
+def test_a_change_waits_for_as_many_round_trips(case: Case, temperature: Temperature, trips: int, key: bool) -> None:
+    assert measure(case, temperature, key=key).trips == trips
+
+
+@pytest.mark.parametrize(
+    ("case", "key", "requests"),
+    [
+        (costs.commit, True, 7),
+        (costs.commit, False, 5),
+        (costs.commit_at_once, True, 8),
+        (costs.commit_at_once, False, 6),
+    ],
+)
+def test_a_commit_makes_as_many_requests_in_all(case: Case, key: bool, requests: int) -> None:
+    assert measure(case, key=key).requests_in_all == requests
+
+
+def test_the_answer_to_an_unchanged_load_is_304() -> None:
+    assert measure(costs.load_unchanged).status == 304
+
+
+def test_the_trips_that_are_counted_are_those_that_take_time() -> None:
+    """Every request takes a millisecond of virtual time, so the two ways of counting must agree."""
+    ground = costs.Ground()
+
+    async def run() -> tuple[int, float]:
+        server = ground.server()
+        await costs.prepare(server)
+        started = ground.clock.monotonic_s()
+        trips = (await costs.commit(ground, server, True)).trips_in_all
+        return trips, (ground.clock.monotonic_s() - started) * 1000
+
+    trips, waited_ms = ground.run(run())
+    assert waited_ms == pytest.approx(trips)

@@ -1,0 +1,163 @@
+"""`arco serve` before it serves: what is wrong is one line with the way out, and nothing is touched."""
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from arco.surface.cli.listening import addresses_of, bind, is_loopback, load_certificate
+from arco.surface.cli.main import app, run
+
+CANARY = "canary-token-20c1"
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ARCO_TOKEN", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def serve(capsys, monkeypatch) -> Command:
+    def command(*args: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["arco", "serve", "--root", "lake", *args])
+        with pytest.raises(SystemExit) as ended:
+            run()
+        captured = capsys.readouterr()
+        assert CANARY not in captured.out + captured.err
+        return int(ended.value.code or 0), captured.err
+
+    return command
+
+
+def make_pair(folder: Path, name: str, *more: str) -> tuple[str, str]:
+    """A certificate and its key, made by openssl."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(cert), *(more or ["-nodes"])]
+    subprocess.run(command, check=True, capture_output=True)
+    return str(cert), str(key)
+
+
+WRONG = {
+    "all addresses": (
+        ("--host", "0.0.0.0"),
+        "'0.0.0.0' can be reached from other machines, and there is no token: set ARCO_TOKEN",
+    ),
+    "all addresses of IPv6": (("--host", "::"), "set ARCO_TOKEN, or pass --insecure"),
+    "an address that is none": (("--host", "no.such.host.invalid"), "is not an address of this machine"),
+    "no host": (("--host", ""), "can be reached from other machines"),
+    "a port that is none": (("--port", "65536"), "port 65536 does not exist"),
+    "OAuth without a token": (("--oauth",), "--oauth hands out the server's token, and there is none: set ARCO_TOKEN"),
+    "no time": (("--timeout", "0"), "use positive numbers"),
+    "no room": (("--at-once", "0"), "use positive numbers"),
+    "a certificate without its key": (("--tls-cert", "x"), "--tls-cert and --tls-key belong together"),
+    "a key without its certificate": (("--tls-key", "x"), "--tls-cert and --tls-key belong together"),
+    "a certificate that is not there": (("--tls-cert", "x", "--tls-key", "y"), "--tls-cert x: No such file or directory"),
+    "an unknown root": (("--root", "ftp://x"), "'ftp' is not a kind of store"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_one_line_with_the_way_out_and_nothing_is_touched(serve, folder, case):
+    args, says = WRONG[case]
+    code, err = serve(*args)
+    assert code == 2
+    assert err.startswith("arco: ")
+    assert err.count("\n") == 1
+    assert says in err
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        ("", "ARCO_TOKEN is set to nothing"),
+        (f"{CANARY}\n", "ARCO_TOKEN has a character that a header cannot carry"),
+        (f"{CANARY} x", "without spaces"),
+        (f"{CANARY}ü", "use visible ASCII"),
+    ],
+)
+def test_a_token_that_no_client_could_send_is_refused_and_not_repeated(serve, folder, monkeypatch, token, says):
+    monkeypatch.setenv("ARCO_TOKEN", token)
+    code, err = serve()
+    assert (code, err.count("\n")) == (2, 1)
+    assert says in err
+    assert list(folder.iterdir()) == []
+
+
+def test_help_teaches_and_every_flag_is_documented():
+    shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).stdout
+    for word in ("Examples:", "arco serve --root ./lake", "ARCO_TOKEN", "/health"):
+        assert word in shown
+    page = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text()
+    flags = set(re.findall(r"(--[a-z][a-z-]+)", shown)) - {"--help", "--option"}
+    assert {flag for flag in flags if f"`{flag}" not in page} == set()
+
+
+def test_an_unknown_word_for_the_log_says_the_known_ones(serve):
+    code, err = serve("--log", "xml")
+    assert code == 2
+    assert "json" in err
+    assert "text" in err
+
+
+def test_a_port_that_is_taken_is_named(serve, folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, err = serve("--port", str(port))
+    assert code == 2
+    assert err == f"arco: port {port} of 127.0.0.1 is taken: stop who listens there, or choose another --port\n"
+    assert list(folder.iterdir()) == []
+
+
+def test_files_that_are_no_certificate_with_its_key_are_refused(folder):
+    cert, key = make_pair(folder, "right")
+    _, other_key = make_pair(folder, "other")
+    _, locked_key = make_pair(folder, "locked", "-passout", "pass:word")
+    (folder / "text").write_text("hello")
+    assert load_certificate(cert, key) is not None
+    assert load_certificate(None, None) is None
+    for bad in (
+        (cert, other_key),
+        (cert, locked_key),
+        (str(folder / "text"), key),
+        (cert, str(folder / "text")),
+        (key, cert),
+    ):
+        with pytest.raises(Exception, match="are no certificate with its key"):
+            load_certificate(*bad)
+
+
+@pytest.mark.parametrize(
+    ("address", "inside"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("fe80::1%eth0", False),
+    ],
+)
+def test_an_address_is_inside_or_outside(address, inside):
+    assert is_loopback(address) is inside
+
+
+def test_a_name_is_bound_on_all_its_addresses_and_one_port():
+    sockets = bind("localhost", 0)
+    try:
+        ports = {one.getsockname()[1] for one in sockets}
+        assert len(ports) == 1
+        assert {one.getsockname()[0] for one in sockets} <= {address for _, address in addresses_of("localhost", 0)}
+    finally:
+        for one in sockets:
+            one.close()

@@ -36,12 +36,14 @@ EVERYTHING: BooleanExpression = AlwaysTrue()
 class ScannedFile:
     """One data file. `constants` are columns that it lacks because its partition has their value, by field id."""
 
-    location: str
-    rows: int
-    size_bytes: int
+    described: DataFile
     has_deletes: bool = False
     constants: tuple[tuple[int, Any], ...] = ()
     names: Names | None = None
+
+    @property
+    def location(self) -> str:
+        return self.described.file_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,9 @@ def _refuse_unreadable(file: DataFile) -> None:
         )
     formats = {FileFormat.PARQUET} if file.content is DataFileContent.DATA else {FileFormat.PARQUET, FileFormat.PUFFIN}
     if file.file_format not in formats:
-        raise InvalidInput(f"{where} is a file of format {file.file_format}, which is not read yet", hint="use Parquet")
+        raise InvalidInput(
+            f"{where} is a file of format {file.file_format.value}, which is not read yet", hint="use Parquet"
+        )
     if file.key_metadata is not None:
         raise InvalidInput(f"{where} is encrypted, which is not read yet")
 
@@ -211,7 +215,7 @@ def _with_deletes(data: list[ManifestEntry], index: DeleteFileIndex) -> tuple[li
         file = entry.data_file
         own = index.for_data_file(entry.sequence_number or 0, file, partition_key=file.partition)
         deletes |= own
-        files.append(ScannedFile(file.file_path, file.record_count, file.file_size_in_bytes, has_deletes=bool(own)))
+        files.append(ScannedFile(file, has_deletes=bool(own)))
     return files, deletes
 
 

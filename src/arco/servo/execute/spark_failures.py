@@ -9,6 +9,8 @@ from arco.servo.execute.failures import ErrorFacts, Failure, causes, classify, f
 
 _CANCELLED = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "INTERRUPTED")
 _CANCELLED_TEXT = re.compile(r"\bJob \d+ cancelled\b|cancelled part of cancelled job (group|tag)|SPARK_JOB_CANCELLED")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z][A-Z0-9_]+)?)\]")
+_SQL_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _JAVA_CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+)([A-Z]\w*(?:Exception|Error|Failure))\b")
 _PYTHON_CAUSE = re.compile(r"^(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt))(?::|$)", re.MULTILINE)
 _PYTHON_LINE = re.compile(r'^  File "([^"]+)", line (\d+)', re.MULTILINE)
@@ -23,7 +25,7 @@ def failure_of(error: BaseException) -> Failure:
 def is_cancelled(error: BaseException) -> bool:
     """Whether the task was told to stop: that is no failure."""
     for one in causes(error):
-        if isinstance(one, PySparkException) and str(_condition(one)).startswith(_CANCELLED):
+        if isinstance(one, PySparkException) and str(_said(one)[0]).startswith(_CANCELLED):
             return True
         if isinstance(one, (PySparkException, Py4JJavaError)) and _CANCELLED_TEXT.search(str(one)):
             return True
@@ -40,15 +42,18 @@ def spark_facts(error: BaseException) -> ErrorFacts:
     if isinstance(found, Py4JNetworkError):
         return ErrorFacts(("OutOfMemoryError",), f"the Spark driver is gone: {found}", where=plain.where)
     text = str(found)
-    condition = _condition(found) if isinstance(found, PySparkException) else None
-    state = found.getSqlState() if isinstance(found, PySparkException) else None
+    condition, state = _said(found)
     names = tuple(match[2] for match in _JAVA_CAUSE.finditer(text)) + tuple(_PYTHON_CAUSE.findall(text))
     where = _worker_line(text) if isinstance(found, PythonException) else None
     return ErrorFacts(names, _first_words(text), condition, state, where or user_line(chain))
 
 
-def _condition(error: PySparkException) -> str | None:
-    return error.getCondition()
+def _said(error: BaseException) -> tuple[str | None, str | None]:
+    """Spark's condition and SQL state. What fails while a job runs comes as Java's exception, which has them in its text."""
+    if isinstance(error, PySparkException):
+        return error.getCondition(), error.getSqlState()
+    condition, state = _CONDITION.search(str(error)), _SQL_STATE.search(str(error))
+    return condition[1] if condition else None, state[1] if state else None
 
 
 def _first_words(text: str) -> str:

@@ -4,6 +4,7 @@ Renamed, added and widened columns are right because ids are; rows that were del
 row number. Everything that the manifests say was decided in `scans.py`; here it becomes a plan of Spark.
 """
 
+import re
 from collections.abc import Iterable
 from functools import reduce
 from typing import Any
@@ -13,7 +14,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, types
 from pyspark.sql import functions as f
 
 from arco.iceberg.metadata import TableMetadata
@@ -22,9 +23,11 @@ from arco.servo.execute.file_access import read_bytes
 from arco.servo.execute.name_mapping import Names
 from arco.servo.execute.scans import EVERYTHING, Scan, ScannedFile, plan_changes, plan_scan
 from arco.servo.execute.spark_filters import spark_filter
-from arco.servo.execute.spark_types import quoted, spark_schema
+from arco.servo.execute.spark_types import quoted, spark_schema, spark_type
 from arco.servo.execute.values import arrow_values
 
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+_POSITION_DELETES = types.StructType().add("file_path", types.StringType()).add("pos", types.LongType())
 _PATH = "__arco_path"
 _ROW = "__arco_row"
 
@@ -59,26 +62,30 @@ def read_changes(
     return scan if isinstance(scan, str) else read_scan(spark, scan, io)
 
 
-def read_scan(spark: SparkSession, scan: Scan, io: FileIO) -> DataFrame:
-    """The rows of a planned scan."""
-    parts = [_read_group(spark, scan, io, names, files) for names, files in scan.groups()]
+def read_scan(spark: SparkSession, scan: Scan, io: FileIO, *, file_column: str | None = None) -> DataFrame:
+    """The rows of a planned scan; with the file each row is in, where a column is named for that."""
+    parts = [_read_group(spark, scan, io, names, files, file_column) for names, files in scan.groups()]
+    # Without the ids in the columns' metadata: they say how these files are read, and would travel into other outputs.
+    wanted = [f.col(quoted((name,))).alias(name, metadata={}) for name in scan.columns]
     if not parts:
-        empty = spark.createDataFrame([], spark_schema(scan.schema, ids=False))
-        return empty.select(*(f.col(quoted((name,))) for name in scan.columns))
+        return spark.createDataFrame([], spark_schema(scan.schema, ids=False)).select(*wanted)
     rows = reduce(DataFrame.union, parts)
     if not isinstance(scan.where, AlwaysTrue):
         rows = rows.where(spark_filter(scan.where, scan.state.schema))
-    return _plain(rows, scan)
+    return rows.select(*wanted, *([] if file_column is None else [f.col(file_column)]))
 
 
 def _read_group(
-    spark: SparkSession, scan: Scan, io: FileIO, names: Names | None, files: tuple[ScannedFile, ...]
+    spark: SparkSession,
+    scan: Scan,
+    io: FileIO,
+    names: Names | None,
+    files: tuple[ScannedFile, ...],
+    file_column: str | None,
 ) -> DataFrame:
-    # Names of files are names: a { or a * in one is not a pattern.
-    reader = spark.read.option("__globPaths__", "false")
     schema = spark_schema(scan.schema) if names is None else spark_schema(names.schema, ids=False)
-    rows = reader.schema(schema).parquet(*(file.location for file in files))
-    if files[0].has_deletes or files[0].constants:
+    rows = open_files(spark, schema, (file.location for file in files))
+    if files[0].has_deletes or files[0].constants or file_column is not None:
         rows = rows.select("*", _file_path().alias(_PATH), f.col("_metadata.row_index").alias(_ROW))
     if files[0].has_deletes:
         rows = rows.join(_deleted(spark, scan, io), on=[_PATH, _ROW], how="left_anti")
@@ -86,7 +93,13 @@ def _read_group(
         rows = _renamed(rows, scan, names)
     if files[0].constants:
         rows = _filled(spark, rows, scan, files)
-    return rows.select(*(f.col(quoted((field["name"],))) for field in scan.schema["fields"]))
+    columns = [f.col(quoted((field["name"],))) for field in scan.schema["fields"]]
+    return rows.select(*columns, *([] if file_column is None else [f.col(_PATH).alias(file_column)]))
+
+
+def open_files(spark: SparkSession, schema: types.StructType, locations: Iterable[str]) -> DataFrame:
+    """Files by their names: a { or a * in one is not a pattern."""
+    return spark.read.schema(schema).parquet(*(_PATTERN.sub(r"\\\g<0>", one) for one in locations))
 
 
 def _file_path() -> Column:
@@ -104,8 +117,7 @@ def _deleted(spark: SparkSession, scan: Scan, io: FileIO) -> DataFrame:
     """The rows that are gone: file and row number."""
     parts = []
     if scan.position_deletes:
-        reader = spark.read.option("__globPaths__", "false").schema("file_path string, pos bigint")
-        parts.append(reader.parquet(*scan.position_deletes))
+        parts.append(open_files(spark, _POSITION_DELETES, scan.position_deletes))
     if scan.deletion_vectors:
         parts.append(spark.createDataFrame(_vectors(io, scan.deletion_vectors)))
     rows = reduce(DataFrame.union, parts)
@@ -139,9 +151,12 @@ def _filled(spark: SparkSession, rows: DataFrame, scan: Scan, files: tuple[Scann
     sources = sorted({source for file in files for source, _ in file.constants})
     names = {source: f"__arco_constant_{source}" for source in sources}
     table: dict[str, Any] = {"__arco_file": pa.array([file.location for file in files])}
+    kinds = types.StructType([types.StructField("__arco_file", types.StringType())])
     for source, name in names.items():
         table[name] = arrow_values(by_id[source].type, [dict(file.constants).get(source) for file in files])
-    known = spark.createDataFrame(pa.table(table)).withColumn("__arco_file", _spelled(f.col("__arco_file")))
+        # Said in full: by itself Spark takes a timestamp without zone for one with.
+        kinds = kinds.add(name, spark_type(by_id[source].type, by_id[source].name))
+    known = spark.createDataFrame(pa.table(table), kinds).withColumn("__arco_file", _spelled(f.col("__arco_file")))
     joined = rows.join(f.broadcast(known), on=rows[_PATH] == known["__arco_file"], how="left")
     by_name = {by_id[source].name: name for source, name in names.items()}
     filled = [
@@ -150,9 +165,4 @@ def _filled(spark: SparkSession, rows: DataFrame, scan: Scan, files: tuple[Scann
         else f.col(quoted((field["name"],)))
         for field in scan.schema["fields"]
     ]
-    return joined.select(*filled)
-
-
-def _plain(rows: DataFrame, scan: Scan) -> DataFrame:
-    """Without the ids in the columns' metadata: they say how these files are read, and would travel into other outputs."""
-    return rows.select(*(f.col(quoted((name,))).alias(name, metadata={}) for name in scan.columns))
+    return joined.select(*filled, _PATH)

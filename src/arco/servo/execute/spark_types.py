@@ -59,19 +59,20 @@ def quoted(path: tuple[str, ...]) -> str:
 
 def _spark_field(field: JsonObject, path: str, *, ids: bool) -> types.StructField:
     metadata = {FIELD_ID: field["id"]} if ids else {}
-    return types.StructField(field["name"], _spark_type(field["type"], path, ids=ids), True, metadata)
+    return types.StructField(field["name"], spark_type(field["type"], path, ids=ids), True, metadata)
 
 
-def _spark_type(kind: Any, path: str, *, ids: bool) -> types.DataType:
+def spark_type(kind: Any, path: str, *, ids: bool = False) -> types.DataType:
+    """One type; `path` is for the message."""
     if isinstance(kind, str):
         return _leaf(kind, path)
     if kind["type"] == "struct":
         fields = [_spark_field(field, f"{path}.{field['name']}", ids=ids) for field in kind["fields"]]
         return types.StructType(fields)
     if kind["type"] == "list":
-        return types.ArrayType(_spark_type(kind["element"], f"{path}.element", ids=ids))
-    key = _spark_type(kind["key"], f"{path}.key", ids=ids)
-    return types.MapType(key, _spark_type(kind["value"], f"{path}.value", ids=ids))
+        return types.ArrayType(spark_type(kind["element"], f"{path}.element", ids=ids))
+    key = spark_type(kind["key"], f"{path}.key", ids=ids)
+    return types.MapType(key, spark_type(kind["value"], f"{path}.value", ids=ids))
 
 
 def _leaf(kind: str, path: str) -> types.DataType:

@@ -8,7 +8,7 @@ Spark's own writer gives elements, keys and values no id. Nothing written here i
 """
 
 from pyiceberg.io import FileIO
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as f
 
 from arco.iceberg.shape import JsonObject
@@ -20,7 +20,7 @@ from arco.servo.execute.partition_text import NULL, TEXT_BYTES_MAX, VALUE, colum
 from arco.servo.execute.spark_arrow_writer import write_with_arrow
 from arco.servo.execute.spark_session import check_session
 from arco.servo.execute.spark_transforms import Part, parts_of, sorts_of
-from arco.servo.execute.spark_types import FIELD_ID, has_untaggable, quoted, spark_schema
+from arco.servo.execute.spark_types import has_untaggable, quoted, spark_schema
 from arco.servo.execute.target import Distribution, Target
 
 
@@ -47,12 +47,11 @@ def write(rows: DataFrame, target: Target, io: FileIO) -> Written:
 
 def conformed(rows: DataFrame, schema: JsonObject) -> DataFrame:
     """The output with the table's columns, in the table's order and types, each with its id."""
-    shaped = rows.to(spark_schema(schema))
-    # `to` puts the ids on the plan's attributes, and the optimizer loses those at the top level; on aliases they stay.
-    tagged = [
-        f.col(quoted((field["name"],))).alias(field["name"], metadata={FIELD_ID: field["id"]}) for field in schema["fields"]
-    ]
-    return shaped.select(*tagged)
+    wanted = spark_schema(schema).fields
+    # `to` shapes and casts, and gives inner fields their ids. At the top level it would only say ids that the optimizer
+    # forgets (and then takes an alias with the same id for superfluous): there they are on aliases alone.
+    shaped = rows.to(types.StructType([types.StructField(one.name, one.dataType) for one in wanted]))
+    return shaped.select(*(f.col(quoted((one.name,))).alias(one.name, metadata=one.metadata) for one in wanted))
 
 
 def _laid_out(rows: DataFrame, parts: list[Part], target: Target) -> DataFrame:

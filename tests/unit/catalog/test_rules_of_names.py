@@ -561,6 +561,21 @@ async def test_a_refused_replacement_is_not_finished_later():
     assert (await two.load("a")).uuid == meant
 
 
+@story
+async def test_a_table_that_was_purged_can_be_registered_again():
+    """Nothing is left of it but its pointer, which is dead, and must not kill the new one."""
+    ground, one, two = await two_servers("a")
+    location = await one.commit("a", "commit")
+    uuid = (await one.load("a")).uuid
+    await one.drop("a", "drop")
+    purge = Purge(key_hash="purge", uuid=uuid, drop_id=(await one.dropped("a")).drop_id)
+    await one.ws.committer.submit(purge, since=0)
+    await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    await two.register("b", location, "K")
+    for server in (one, two, ground.server()):
+        assert (await server.properties("b"))["last"] == "commit"
+
+
 async def file_of_a_stranger(ground: Ground, server: Server) -> tuple[str, str]:
     """A metadata file in the catalog's own place, of a table that it does not know."""
     _, base = await server.catalog.tables.load(NAMESPACE, "a")

@@ -111,13 +111,22 @@ class Registering(Generic[M]):
         uuid, now_ms = self._subject.identity(metadata), self._ws.clock.now_ms()
         names = (await self._ws.tier1.current()).names
         dropped, holder = names.dropped.get(uuid), names.by_uuid(uuid)
-        binding = 1 + max((one.binding for one in (holder, dropped.entry if dropped else None) if one), default=0)
+        before = holder or (None if dropped is None else dropped.entry)
+        binding = 1 + (before.binding if before is not None else await self._binding_of_old(uuid))
         fresh = self._relations.new_entry(uuid, levels, name, self._subject.place(metadata), now_ms)
         entry = msgspec.structs.replace(fresh, binding=binding, start=Start(location, binding))
         if dropped is not None:
             entry = msgspec.structs.replace(entry, asset_id=dropped.entry.asset_id)
         revives = None if dropped is None else dropped.drop_id
         return Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms, revives=revives)
+
+    async def _binding_of_old(self, uuid: str) -> int:
+        """The last binding of a table that tier 1 has forgotten: its tombstone must not be taken for one of the new table."""
+        pointer = await self._ws.pointers.read(uuid)
+        if pointer is None:
+            return 0
+        tombstone = pointer.value.tombstone
+        return max(pointer.value.binding, 0 if tombstone is None else tombstone.binding)
 
     async def _replace(self, taken: Entry, creation: Create, key: RequestKey, marker: Marker, author: Author) -> None:
         """Drop what has the name and put the new table there, in one step of tier 1."""

@@ -5,7 +5,7 @@ is finished by anybody, to the same end:
 
   a tombstone of the name's binding    a drop has begun and not reached tier 1: finish it
   a tombstone of an older binding      the name was restored or renamed since: bring the pointer back to life
-  a tombstone of a request given up    its successor cannot take the name any more: bring the pointer back to life
+  a tombstone that cannot be finished  its successor cannot take the name any more: bring the pointer back to life
   a start that the pointer has not     the table was registered: put the pointer at the file that tier 1 names
 
 The order of bindings decides, never the order of arrival. A pointer remembers the binding it was last brought to life for, so
@@ -65,12 +65,9 @@ async def _settle_tombstone(ws: Workspace, entry: Entry, pointer: Held[Pointer],
         await finish_drop(ws, entry.uuid, tombstone, since, Author(tombstone.principal))
     except NoSuchTable:
         return  # the name has moved on, and this drop came too late: whoever reads both again will see
-    except GivenUp:
+    except (FixRequest, Refresh, GivenUp):
+        # Its request was given up, or its successor was bound elsewhere meanwhile and can never take this name.
         await _bring_to_life(ws, entry, pointer)
-    except (FixRequest, Refresh):
-        # Its successor cannot take the name. Before the table lives again, nobody may finish this drop any more.
-        if await ws.committer.give_up(tombstone.key_hash, since):
-            await _bring_to_life(ws, entry, pointer)
 
 
 async def _bring_to_life(ws: Workspace, entry: Entry, pointer: Held[Pointer]) -> None:

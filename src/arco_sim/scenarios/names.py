@@ -97,6 +97,12 @@ class NamesScenario:
                 continue
 
     async def verify(self, world: World, env: Env) -> None:
+        try:
+            await self._verify(world, env)
+        except ArcoError as error:
+            violate(world, invariants.NOT_HALF_GONE, f"what is stored cannot be read any more: {error!r}")
+
+    async def _verify(self, world: World, env: Env) -> None:
         clients: Clients = world.notes["clients"]
         await _Healing(world, env).check()
         found = audit_of(world.everything(), SCOPE)

@@ -10,12 +10,14 @@ import pytest
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.operations import Purge
 from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
-from arco.iceberg import requests
+from arco.iceberg import requests, table
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchTable, OutcomeUnknown
+from arco.storage.port import Absent
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
     COMMIT,
@@ -510,14 +512,14 @@ async def test_a_registration_over_a_name_that_others_change_looks_again():
     assert (await two.load("a")).uuid == uuid
 
 
-async def b_over_a(ground: Ground, one: Server, two: Server, stop: str) -> tuple[str, str, Delayed]:
-    """One begins to register b's file as `a`, over the table that is there, and is held up. b is a live table again then.
+async def b_over_a(one: Server, two: Server) -> tuple[str, str, Delayed]:
+    """One begins to register b's file as `a`, over the table that is there, and is held up; then b is a live table again.
 
-    The identity of the table at `a`, the file, and what is held up.
+    The identity of the table at `a`, the file, and the swing that is held up.
     """
     location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
     await two.drop("b", "drop b")
-    held_up = one.line.delay("put", stop)
+    held_up = one.line.delay("put", MANIFEST)
     await held_up.holds(one.register("a", location, "K", overwrite=True))
     await two.undrop(await two.dropped("b"), "b", "undrop b")
     return (await two.ws.tier1.current()).names.entries[(NAMESPACE, "a")].uuid, location, held_up
@@ -525,35 +527,63 @@ async def b_over_a(ground: Ground, one: Server, two: Server, stop: str) -> tuple
 
 @story
 async def test_a_replacement_that_became_impossible_leaves_the_table_as_it_was():
-    """Its server is dead, the tombstone stands. Whoever comes next must not be stuck, and nobody may finish it later."""
+    """Its server is dead, the tombstone stands, and its successor is bound elsewhere: whoever comes next is not stuck."""
     ground, one, two = await two_servers("a", "b")
-    uuid, location, swing = await b_over_a(ground, one, two, MANIFEST)
+    uuid, location, swing = await b_over_a(one, two)
     one.line.cut()
     ground.long_after()
     assert (await two.load("a")).uuid == uuid
     await two.commit("a", "commit")
+    # A retry may still do it, once it is possible again; but only that.
+    heir = (await two.load("b")).uuid
     await two.drop("b", "drop b again")
-    with pytest.raises(Conflict):
-        await two.register("a", location, "K", overwrite=True)
+    await two.register("a", location, "K", overwrite=True)
     await swing.land()
-    assert (await two.load("a")).uuid == uuid
+    assert (await two.load("a")).uuid == heir
 
 
 @story
 async def test_a_refused_replacement_is_not_finished_later():
-    _ground, one, two = await two_servers("a", "b")
-    location = (await one.catalog.tables.load(NAMESPACE, "b"))[1].location
-    uuid = (await one.load("a")).uuid
-    await two.drop("b", "drop b")
+    """Not even if everything that stood in its way is gone without a trace."""
+    ground, one, two = await two_servers("a")
+    meant = (await one.load("a")).uuid
+    stranger, location = await file_of_a_stranger(ground, two)
 
     async def rival() -> None:
-        await two.undrop(await two.dropped("b"), "b", "undrop b")
+        await two.register("c", location, "rival")
 
     one.line.before("put", MANIFEST, rival)
     with pytest.raises(AlreadyExists):
         await one.register("a", location, "K", overwrite=True)
-    await two.drop("b", "drop b again")
-    assert (await two.load("a")).uuid == uuid
+    await two.drop("c", "drop c")
+    purge = Purge(key_hash="purge", uuid=stranger, drop_id=(await two.dropped("c")).drop_id)
+    await two.ws.committer.submit(purge, since=0)
+    assert (await two.load("a")).uuid == meant
+
+
+@story
+async def test_a_table_that_was_purged_can_be_registered_again():
+    """Nothing is left of it but its pointer, which is dead, and must not kill the new one."""
+    ground, one, two = await two_servers("a")
+    location = await one.commit("a", "commit")
+    uuid = (await one.load("a")).uuid
+    await one.drop("a", "drop")
+    purge = Purge(key_hash="purge", uuid=uuid, drop_id=(await one.dropped("a")).drop_id)
+    await one.ws.committer.submit(purge, since=0)
+    await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    await two.register("b", location, "K")
+    for server in (one, two, ground.server()):
+        assert (await server.properties("b"))["last"] == "commit"
+
+
+async def file_of_a_stranger(ground: Ground, server: Server) -> tuple[str, str]:
+    """A metadata file in the catalog's own place, of a table that it does not know."""
+    _, base = await server.catalog.tables.load(NAMESPACE, "a")
+    known, stranger = base.metadata.table_uuid, "6f1d9df0-0000-4000-8000-000000000001"
+    location = base.location.replace(known, stranger)
+    data = table.encode(base.metadata, location).replace(known.encode(), stranger.encode())
+    await ground.store.put(location.removeprefix("file:///lake/"), data, Absent())
+    return stranger, location
 
 
 # What was dropped last

@@ -12,12 +12,13 @@ any of it. Deleting a run leaves a closed marker, which `append` looks for after
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, Fenced, NotFound, OutcomeUnknown
+from arco.kernel.errors import CorruptObject, Fenced, NotFound, OutcomeUnknown, RetryLater
 from arco.kernel.ids import RunId, UlidSource, WriteId
 from arco.kernel.limits import RUN_LOG_READS_MAX
 from arco.kernel.scope import Scope
@@ -114,7 +115,9 @@ class RunLog:
                 await self.catch_up()
                 return False
             case Unknown(reason):
-                await self._check_open()
+                # Silence is not "nothing happened" any more.
+                with suppress(RetryLater):
+                    await self._check_open()
                 raise OutcomeUnknown(f"entry {batch.sequence} of run {self.run} may be written: {reason}")
 
     async def close(self) -> None:

@@ -14,14 +14,14 @@ from arco.servo.schedule.outbox import deliver
 
 
 async def request_cancel(log: RunLog, who: str, reason: str, clock: Clock, entropy: Entropy) -> bool:
-    """Ask for a run to be cancelled. False if it has finished, or was asked before; drivers hear of it when they look."""
+    """Ask for a run to be cancelled; drivers hear of it when they look. False if it has ended without being asked to."""
     asked = RunCancelRequested(who=who, reason=reason)
 
     def decide(state: RunState) -> list[AnyEntry]:
         return [] if state.is_finished or state.run.cancel is not None else [asked]
 
     await _writer(log, clock, entropy).propose(decide, on_news=True)
-    return log.state.run.cancel == asked
+    return log.state.run.cancel is not None
 
 
 async def pay_what_is_owed(log: RunLog, appender: Appender, clock: Clock, entropy: Entropy) -> None:

@@ -116,9 +116,9 @@ def _explain(cell: Cell) -> None:
         print(f"  violation: {violation}")
 
 
-def mutants(folder: Path, source: Path) -> int:
-    """Plant every bug in turn; each must be caught."""
-    planted = load_all(folder)
+def mutants(folder: Path, source: Path, only: list[str]) -> int:
+    """Plant every bug in turn, or those that are named; each must be caught."""
+    planted = [mutant for mutant in load_all(folder) if not only or mutant.name in only]
     print(f"{'planted bug':<42} {'noticed by':<20} {'caught at seed':>14}  guard that was removed")
     survivors = 0
     for mutant in planted:
@@ -164,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
         "--pairs-max", type=int, default=20_000, help="if there are more pairs, run every n-th (default 20000)"
     )
     one = commands.add_parser("mutants", help="plant known bugs in a copy of the source; each must be caught")
+    one.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     one.add_argument("--folder", type=Path, default=Path("tests/simulation/mutants"))
     one.add_argument("--source", type=Path, default=Path("src"))
     commands.add_parser("scenarios", help="list the scenarios and what each promises")
@@ -175,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.command == "scenarios":
         return scenarios()
     if asked.command == "mutants":
-        return mutants(asked.folder, asked.source)
+        return mutants(asked.folder, asked.source, asked.names)
     if asked.command == "replay":
         return replay(asked.scenario, asked.seed, trace=asked.trace)
     names = sorted(SCENARIOS) if asked.scenario == "all" else [asked.scenario]

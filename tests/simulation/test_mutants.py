@@ -1,5 +1,6 @@
 """Each planted bug removes one guard, and each must be caught. A survivor means that nothing tests that guard."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from arco.kernel.errors import InvalidInput
 from arco_sim.mutants import Mutant, hunt, load_all
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parents[1] / "src"
+ROOT = HERE.parents[1]
+SOURCE = ROOT / "src"
 pytestmark = pytest.mark.campaign
 MUTANTS = load_all(HERE / "mutants")
 
@@ -18,6 +20,18 @@ def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
     catch = hunt(mutant, SOURCE)
     assert catch.caught, f"{mutant.guard}: removed, and {mutant.watch} noticed nothing"
     print(f"{mutant.name}: caught at seed {catch.seed} by {catch.violation}")
+
+
+def test_the_table_of_rules_names_what_exists() -> None:
+    """docs/invariants.md says which planted bug proves which rule: each must be there, and each test with that beginning."""
+    page = (ROOT / "docs" / "invariants.md").read_text()
+    cells = [line.rsplit("|", 2)[1] for line in page.partition("### C:")[2].splitlines() if line.startswith("|")]
+    named = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests" / "unit" / "catalog").glob("test_*.py"))
+    known = {mutant.name for mutant in MUTANTS}
+    missing = {name for name in named if name not in known and f"def {name.rstrip('…')}" not in tests}
+    assert len(named) > 50
+    assert not missing
 
 
 def test_there_are_planted_bugs() -> None:

@@ -12,20 +12,12 @@ from arco_sim.scenarios.registry import SCENARIOS
 pytestmark = pytest.mark.campaign
 SEEDS = 1000
 SEEDS_OF_LONG_SCENARIOS = 150
-<<<<<<< HEAD
-LONG_SCENARIOS = {"table_commits", "names"}
-=======
-LONG = {"table_commits", "run_log"}
->>>>>>> runlog
+LONG_SCENARIOS = {"table_commits", "names", "run_log"}
 ALL = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
 
 
 def _seeds(scenario: Scenario) -> int:
-<<<<<<< HEAD
     return SEEDS_OF_LONG_SCENARIOS if scenario.name in LONG_SCENARIOS else SEEDS
-=======
-    return SEEDS_OF_LONG_SCENARIOS if scenario.name in LONG else SEEDS
->>>>>>> runlog
 
 
 def _complaint(scenario: Scenario, seed: int) -> str:
@@ -41,11 +33,7 @@ def test_no_seed_breaks_a_promise(scenario: Scenario) -> None:
 
 @ALL
 def test_no_single_fault_at_any_step_breaks_a_promise(scenario: Scenario) -> None:
-<<<<<<< HEAD
     for seed in (1,) if scenario.name in LONG_SCENARIOS else (1, 2, 3):
-=======
-    for seed in (1,) if scenario.name in LONG else (1, 2, 3):
->>>>>>> runlog
         quiet, cells = singles(scenario, seed)
         assert not quiet.failed
         assert len(cells) == quiet.actor_operations * len(scenario.faults)

@@ -17,6 +17,7 @@ from pathlib import Path
 from arco.kernel.errors import InvalidInput
 
 _CATCH = """
+import os
 import sys
 from arco_sim.runner import run_seed
 from arco_sim.scenarios.registry import SCENARIOS
@@ -26,6 +27,9 @@ for seed in range(1, last + 1):
     if result.failed:
         print(seed, result.violations[0], sep="\\t")
         break
+sys.stdout.flush()
+# Not through the interpreter's own end: Arrow's threads may still be there, and its library then aborts the process.
+os._exit(0)
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from arco.servo.execute.spark_session import Session, SparkSettings, open_session
 from fixtures.servo.lake import Lake
@@ -23,23 +24,35 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 class running:  # noqa: N801 - it reads as a word: `with running(settings) as session`
-    """A session and its JVM for the length of a block."""
+    """A session and its own JVM for the length of a block. A session of other tests, with other jars, waits meanwhile."""
 
     def __init__(self, settings: SparkSettings, root: str = "", options: dict[str, str] | None = None) -> None:
         self._arguments = settings, root, options
 
     def __enter__(self) -> Session:
+        self._parked = [(owner, name, getattr(owner, name)) for owner, name in _SINGLETONS]
+        for owner, name in _SINGLETONS:
+            setattr(owner, name, None)
         self._session = open_session(*self._arguments)
         return self._session
 
     def __exit__(self, *_: object) -> None:
         self._session.stop()
         gateway = SparkContext._gateway
-        if self._session.ours and gateway is not None:
-            gateway.shutdown()
-            gateway.proc.stdin.close()
-            gateway.proc.wait(60)
-            SparkContext._gateway = SparkContext._jvm = None
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(60)
+        for owner, name, value in self._parked:
+            setattr(owner, name, value)
+
+
+# What PySpark has one of in a process.
+_SINGLETONS = (
+    (SparkContext, "_gateway"),
+    (SparkContext, "_jvm"),
+    (SparkContext, "_active_spark_context"),
+    (SparkSession, "_instantiatedSession"),
+)
 
 
 @pytest.fixture

@@ -42,7 +42,8 @@ def spark_session(work: Path, *more_artifacts: str) -> Iterator[SparkSession]:
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={work} -XX:TieredStopAtLevel=1",
         "spark.local.dir": str(work / "scratch"),
     }
-    builder = SparkSession.builder.master("local[2]").appName("arco-tests")
+    # A task that fails is tried once more, as on a cluster; all tests of one process share this engine.
+    builder = SparkSession.builder.master("local[2,2]").appName("arco-tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from arco.kernel.entropy import SeededEntropy, SystemEntropy
-from arco.kernel.errors import AccessDenied, ArcoError, CorruptObject, InvalidInput
+from arco.kernel.errors import AccessDenied, ArcoError, CorruptObject, InvalidInput, StoreRefused
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import HolderId, RunId, TableUuid, TransactionId
 from arco.kernel.scope import Scope
@@ -153,7 +153,7 @@ def test_a_create_where_a_folder_stands_is_refused_not_lost_to_nobody(tmp_path):
     async def scenario(store):
         await store.put("a/b", b"x", Absent())
         assert await store.get("a") is None
-        with pytest.raises(InvalidInput):
+        with pytest.raises(StoreRefused):
             await store.put("a", b"file", Absent())
 
     local(tmp_path, scenario)
@@ -268,7 +268,7 @@ def test_deleting_a_name_that_is_a_folder_is_deleting_what_is_not_there(tmp_path
 def test_a_refusal_names_the_object_and_not_a_temporary(tmp_path):
     async def scenario(store):
         await store.put("a", b"x", Absent())
-        with pytest.raises(InvalidInput) as caught:
+        with pytest.raises(StoreRefused) as caught:
             await store.put("a/b", b"x", Absent())
         assert ".arco" not in caught.value.message
 

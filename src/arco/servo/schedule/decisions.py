@@ -5,6 +5,7 @@ asked of the newer state. What must never enter: waiting, the store, and anythin
 """
 
 from dataclasses import dataclass
+from itertools import islice
 
 from arco.ledger.run_entries import (
     AnyEntry,
@@ -27,6 +28,9 @@ from arco.quality.gates import EFFECTS, Action, TaskEnd
 from arco.servo.schedule.executor import TaskPolicy
 from arco.servo.sdk.definitions import Retry
 
+FOLLOWING_ENTRIES_MAX = 5_000
+"""How many entries follow in one object: a plan of a hundred thousand tasks is cancelled in several."""
+
 LOST_LEASES_MAX = 10
 """How many workers a task may outlive before it is taken to be what kills them."""
 
@@ -41,7 +45,7 @@ class Claimant:
 
 
 def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
-    """Everything that follows from the state by itself. The entries are applied to the state as they are made."""
+    """What follows from the state by itself, as much of it as fits; the entries are applied to the state as they are made."""
     made: list[AnyEntry] = []
 
     def add(*entries: AnyEntry) -> None:
@@ -54,11 +58,12 @@ def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry
     if _is_overdue(state, now_ms):
         limit = f"the run's time limit of {state.run.created.timeout_s:g} s has passed"
         add(RunCancelRequested(who="arco", reason=limit, timed_out=True))
-    while state.doomed:
+    while state.doomed and len(made) < FOLLOWING_ENTRIES_MAX:
         task, because = next(iter(state.doomed.items()))
         add(TaskSkipped(task=task, because=because))
     if state.run.stopping is not None:
-        for task in [one for one, its in state.tasks.items() if its.status not in ENDED | ACTIVE]:
+        waiting = (one for one, its in state.tasks.items() if its.status not in ENDED | ACTIVE)
+        for task in list(islice(waiting, FOLLOWING_ENTRIES_MAX - len(made))):
             add(TaskCancelled(task=task, attempt=state.task(task).attempt, reason=state.run.stopping))
     else:
         for task in _to_claim(state, claimant, now_ms):

@@ -135,6 +135,8 @@ class Driver:
         """Everything that can be done now. Whatever takes time goes on beside it."""
         self._woken.clear()
         self._collect()
+        if self._beats is not None and self._beats.done():
+            self._beats.result()
         if self._cancel is not None and self.state.run.cancel is None:
             await self._writer.propose(self._cancelled)
         if self._due():
@@ -218,7 +220,9 @@ class Driver:
         more = self._options.announce(entry, state)
         if not more:
             return entry
-        return msgspec.structs.replace(entry, events=(*entry.events, *named(more, self._ulids, self._clock.now_ms())))
+        return msgspec.structs.replace(
+            entry, events=(*entry.events, *named(more, self._log.scope, self._ulids, self._clock.now_ms()))
+        )
 
     def _policy(self, task: str) -> TaskPolicy:
         return self._options.policies.get(task) or TaskPolicy()

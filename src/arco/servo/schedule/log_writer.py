@@ -12,12 +12,15 @@ from dataclasses import dataclass
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, AskHistory, RetryLater
+from arco.kernel.errors import ArcoError, AskHistory, RetryLater, TooLarge
 from arco.kernel.limits import RUN_LOG_BYTES_MAX, RUN_LOG_TRIES_MAX
 from arco.ledger.run_entries import AnyEntry, encoded_size
 from arco.ledger.run_log import RunLog
 from arco.ledger.run_state import RunState
 from arco.storage.readback import pause_s
+
+_PROPOSED_BYTES_MAX = RUN_LOG_BYTES_MAX // 2
+"""What is proposed leaves room in its object for what follows from it."""
 
 Decide = Callable[[RunState], Sequence[AnyEntry]]
 Announce = Callable[[AnyEntry, RunState], AnyEntry]
@@ -120,12 +123,12 @@ class LogWriter:
         with self.state.trial():
             for one in group:
                 try:
-                    made = self._made(one, now_ms)
+                    made, its_bytes = self._made(one, now_ms)
                 except ArcoError as error:
                     trial.refused.append((one, error))
                     continue
-                size_bytes += encoded_size(made) if made else 0
-                if trial.decided and size_bytes > RUN_LOG_BYTES_MAX // 2:
+                size_bytes += its_bytes
+                if trial.decided and size_bytes > _PROPOSED_BYTES_MAX:
                     break
                 for entry in made:
                     self.state.apply(entry, now_ms)
@@ -135,13 +138,16 @@ class LogWriter:
             trial.entries[:] = [self._announce(entry, self.state) for entry in trial.entries]
         return trial
 
-    def _made(self, one: _Proposal, now_ms: int) -> tuple[AnyEntry, ...]:
-        """The entries of a proposal, which hold."""
+    def _made(self, one: _Proposal, now_ms: int) -> tuple[tuple[AnyEntry, ...], int]:
+        """The entries of a proposal, which hold, and their size."""
         with self.state.trial():
             made = tuple(one.decide(self.state))
             for entry in made:
                 self.state.apply(entry, now_ms)
-        return made
+        size_bytes = encoded_size(made) if made else 0
+        if size_bytes > _PROPOSED_BYTES_MAX:
+            raise TooLarge(f"{size_bytes} bytes to be written down at once", hint=f"at most {_PROPOSED_BYTES_MAX}")
+        return made, size_bytes
 
 
 def _tell(one: _Proposal, error: ArcoError | None) -> None:

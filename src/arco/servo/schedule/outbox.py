@@ -10,18 +10,28 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from arco.kernel.ids import EventId, UlidSource
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import EventId, UlidSource, encode_ulid
 from arco.kernel.limits import LEDGER_SEGMENT_BYTES_MAX, LEDGER_SEGMENT_EVENTS_MAX
+from arco.kernel.position import Position
+from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
-from arco.ledger.drafts import Draft
+from arco.ledger.drafts import Draft, seal
+from arco.ledger.envelope import encode
 from arco.ledger.run_entries import encoded_size
 from arco.ledger.run_state import RunState
 from arco.storage.keys import Domain
 
+_ANY_ID = EventId(encode_ulid(0))
+_ANY_POSITION = Position(encode_ulid(0))
 
-def named(drafts: Iterable[Draft], ulids: UlidSource, at_ms: int) -> tuple[Draft, ...]:
-    """Events with everything fixed that would otherwise differ each time they are appended: the id and the time."""
-    return tuple(
+
+def named(drafts: Iterable[Draft], scope: Scope, ulids: UlidSource, at_ms: int) -> tuple[Draft, ...]:
+    """Events with everything fixed that would otherwise differ each time they are appended: the id and the time.
+
+    One that the ledger would refuse is refused now: in the log it would be owed for ever.
+    """
+    fixed = tuple(
         msgspec.structs.replace(
             draft,
             id=draft.id if draft.id or draft.idempotencykey else EventId(ulids.next()),
@@ -29,6 +39,11 @@ def named(drafts: Iterable[Draft], ulids: UlidSource, at_ms: int) -> tuple[Draft
         )
         for draft in drafts
     )
+    for draft in fixed:
+        if draft.type.domain not in set(Domain):
+            raise InvalidInput(f"{draft.type} is an event of no domain", hint=f"one of {', '.join(Domain)}")
+        encode(seal(draft, scope, fresh_id=_ANY_ID, position=_ANY_POSITION, now_ms=at_ms))
+    return fixed
 
 
 async def deliver(appender: Appender, state: RunState, after: int = 0) -> int:

@@ -96,7 +96,7 @@ async def start_run(
         timeout_s=request.timeout_s,
         on_failure=request.on_failure,
         idempotency_key=request.idempotency_key,
-        events=named(request.events, ulids, clock.now_ms()),
+        events=named(request.events, scope, ulids, clock.now_ms()),
     )
     return Started(log, plan, is_new=await log.append([created]))
 

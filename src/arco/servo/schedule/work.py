@@ -68,6 +68,10 @@ class Workshop:
     ulids: UlidSource
     progressed: Callable[[str, Mapping[str, Any]], None]
 
+    def named(self, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        """Events as the log keeps them."""
+        return named(drafts, self.writer.log.scope, self.ulids, self.clock.now_ms())
+
 
 class Work:
     """An attempt under way in this process. It is what its executor knows as its `Attempt`."""
@@ -139,7 +143,7 @@ class Work:
             written=dict(output.written),
             checks=tuple(dict(check) for check in output.checks),
             decision=dict(output.decision),
-            events=named(output.events, self._shop.ulids, at_ms),
+            events=self._shop.named(output.events),
         )
 
     def _staged(self, state: RunState) -> OutputStaged | None:
@@ -192,7 +196,8 @@ class Work:
 
     async def _guarded(self) -> Outcome:
         try:
-            return await self._shop.executor.run(self._planned, self)
+            outcome = await self._shop.executor.run(self._planned, self)
+            return outcome if isinstance(outcome, Done) else Failed(outcome.failure, self._shop.named(outcome.events))
         except ArcoError as error:
             transient = isinstance(error, RetryLater | AskHistory | Conflict)
             return Failed(Failure(kind=error.code, message=error.message, transient=transient, hint=error.hint))
@@ -267,7 +272,7 @@ class _Conclusion:
         if stopping is not None:
             failure = msgspec.structs.replace(failure, transient=False)
         entry = failed_entry(self.task, its, failure, self.policy, now_ms, jitter)
-        return msgspec.structs.replace(entry, events=named(events, self.shop.ulids, now_ms))
+        return msgspec.structs.replace(entry, events=events)
 
 
 def _failure_of(ending: Ending) -> tuple[Failure | None, tuple[Draft, ...]]:

@@ -22,6 +22,7 @@ from arco.ledger.run_entries import (
 )
 from arco.ledger.run_state import LOST_LEASE, Outline, RunState, TaskState, TaskStatus
 from arco.servo.schedule.decisions import (
+    FOLLOWING_ENTRIES_MAX,
     LOST_LEASES_MAX,
     Claimant,
     failed_entry,
@@ -282,3 +283,11 @@ def test_an_adopted_publish_says_so():
     entry = landed_entry(staged, adopted=True)
     assert isinstance(entry, TaskPublished)
     assert entry.adopted
+
+
+def test_so_much_follows_at_once_and_the_rest_after_it():
+    state = state_of({f"t{number}": () for number in range(FOLLOWING_ENTRIES_MAX + 10)})
+    state.apply(RunCancelRequested(who="me", reason="enough"), 0)
+    assert len(follow_up(state, Claimant("w", 30.0, 9), 0)) == FOLLOWING_ENTRIES_MAX
+    rest = follow_up(state, Claimant("w", 30.0, 9), 0)
+    assert [type(entry).__name__ for entry in rest] == ["TaskCancelled"] * 10 + ["RunFinished"]

@@ -663,6 +663,35 @@ async def test_what_a_finished_run_owes_can_be_paid_by_anybody(place: Place) -> 
     assert log.state.owed == {}
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        Draft(type=EventType("weather.changed.v1"), source="test", data={}),
+        Draft(type=MADE, source="not a source", data={}),
+        Draft(type=MADE, source="test", data={"x": "y" * 2_000_000}),
+    ],
+    ids=["no domain", "no event", "too large"],
+)
+def test_an_event_that_the_ledger_would_refuse_is_refused_before_it_is_owed(event: Draft) -> None:
+    async def story(place: Place) -> None:
+        async def stages(task, attempt):
+            await attempt.stage(place.script.output(task, attempt, events=(event,)))
+            return Done()
+
+        async def fails(task, attempt):
+            return Failed(FINAL, events=(event,))
+
+        place.script.steps = {"a": stages, "b": fails}
+        state = await place.drive({"a": "", "b": "", "c": ""})
+        assert place.statuses(state) == {"a": "failed", "b": "failed", "c": "succeeded"}
+        failure = state.task(task_id("b")).failure
+        assert failure is not None
+        assert failure.kind in {"invalid_input", "too_large"}
+        assert state.owed == {}
+
+    in_a_calm_world(story)
+
+
 # Looking on
 
 

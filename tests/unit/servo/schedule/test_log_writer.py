@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import Conflict, OutcomeUnknown, Unavailable
+from arco.kernel.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from arco.kernel.limits import RUN_LOG_BYTES_MAX
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
@@ -210,3 +210,18 @@ def test_events_are_appended_in_pieces_that_fit_into_a_segment():
 
     assert [len(piece) for piece in _pieces([draft(1)] * 2500)] == [1000, 1000, 500]
     assert [len(piece) for piece in _pieces([draft(900_000)] * 10)] == [4, 4, 2]
+
+
+def test_a_proposal_that_is_too_large_is_refused_alone():
+    async def story() -> None:
+        _, log = await begun()
+        writer = writer_on(log)
+        huge = TaskCancelled(task=task_id("a"), attempt=0, reason="x" * RUN_LOG_BYTES_MAX)
+        first, second = await asyncio.gather(
+            writer.propose(lambda _: [huge]), writer.propose(lambda _: [claim("b")]), return_exceptions=True
+        )
+        assert isinstance(first, TooLarge)
+        assert second is None
+        assert set(log.state.active) == {task_id("b")}
+
+    asyncio.run(story())

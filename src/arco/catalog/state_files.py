@@ -110,7 +110,8 @@ def load_into(names: Names, data: bytes, checksum: str, key: str) -> None:
 
 def _rows(data: bytes, key: str) -> Iterator[tuple[str, str, str | None]]:
     try:
-        table = pq.read_table(io.BytesIO(data), columns=["kind", "key", "document"])
+        # Without threads: the file is in memory, and a process that ends while Arrow starts one is aborted.
+        table = pq.read_table(io.BytesIO(data), columns=["kind", "key", "document"], use_threads=False, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise CorruptObject(f"{key} is not a Parquet file: {error}") from error
     columns = [table.column(name).to_pylist() for name in ("kind", "key", "document")]

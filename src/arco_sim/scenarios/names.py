@@ -35,12 +35,12 @@ from arco_sim.scenarios.table_commits import FIELD, NAMESPACE, SCOPE, landings, 
 from arco_sim.world import Env, World
 
 _NAMES = ("a", "b", "c")
+"""Tables that are there at first, but for the last, which was dropped."""
+_FREE = "d"
 _SPACES = ("x", "y")
 _KINDS = ("load", "create", "commit", "drop", "rename", "undrop", "register", "overwrite", "list", "space", "unspace")
 _OFTEN = Weights(5, 4, 5, 5, 4, 4, 1, 2, 1, 1, 1)
-_SMALL = (("commit a", "rename a b", "drop b", "undrop c"), ("load a", "create a", "commit b", "load b"))
-_FIRST = "first"
-"""What the table that is there at first holds."""
+_SMALL = (("commit a", "rename a c", "drop b", "undrop b"), ("load a", "create a", "commit c", "drop c"))
 
 
 class NamesScenario:
@@ -54,12 +54,16 @@ class NamesScenario:
     async def prepare(self, world: World, env: Env) -> None:
         catalog = open_catalog(env)
         await create_namespace(catalog.parts, NAMESPACE, {}, unkeyed("namespace"), Author())
-        metadata, _ = await catalog.tables.create(
-            NAMESPACE, requests.parse_create_table(_table("a", _FIRST)), unkeyed("a"), Source()
-        )
-        uuid = metadata.table_uuid
-        heads = frozenset({(uuid, _FIRST)})
-        world.notes["first"] = CatalogState(frozenset({("a", uuid)}), frozenset(), heads)
+        uuids = {}
+        for name in _NAMES:
+            wanted = requests.parse_create_table(_table(name, f"first {name}"))
+            metadata, _ = await catalog.tables.create(NAMESPACE, wanted, unkeyed(name), Source())
+            uuids[name] = metadata.table_uuid
+        *_, gone = _NAMES
+        await catalog.tables.drop(NAMESPACE, gone, purge=False, key=unkeyed("drop"), author=Author())
+        heads = frozenset((uuid, f"first {name}") for name, uuid in uuids.items())
+        live = frozenset((name, uuid) for name, uuid in uuids.items() if name != gone)
+        world.notes["first"] = CatalogState(live, frozenset({uuids[gone]}), heads)
 
     def start(self, world: World, *, small: bool) -> None:
         servers = 2 if small else 3
@@ -77,7 +81,7 @@ class NamesScenario:
         kind = _KINDS[world.choices.weighted(_OFTEN)]
         if kind.endswith("space"):
             return f"{kind} {_SPACES[world.choices.below(len(_SPACES))]}"
-        source, target = (_NAMES[world.choices.below(len(_NAMES))] for _ in range(2))
+        source, target = (choose[world.choices.below(len(choose))] for choose in (_NAMES, (*_NAMES, _FREE)))
         return f"{kind} {source} {target}"
 
     async def _serve(self, env: Env, number: int) -> None:

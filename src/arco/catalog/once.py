@@ -34,6 +34,9 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     `begin` finds what the request is about, and may refuse. `stage` prepares what nobody can see yet, beside the claim.
     `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
     """
+    if ws.tier1.held is None:
+        # A process that has read nothing would look for the key in the whole chain.
+        await ws.tier1.current()
     with ws.markers.working(key):
         if not key.durable:
             first = await begin()

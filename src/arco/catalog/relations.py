@@ -107,8 +107,6 @@ class Relations(Generic[M, C]):
         """A new table and where its metadata lies."""
 
         async def begin() -> Marker:
-            if self._ws.tier1.held is None:
-                await self._ws.tier1.current()  # what was dropped under this name says which asset it is
             return self.first_marker(key, new_uuid4(self._ws.entropy))
 
         def described(marker: Marker) -> M:

@@ -34,16 +34,15 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     `begin` finds what the request is about, and may refuse. `stage` prepares what nobody can see yet, beside the claim.
     `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
     """
-    if ws.tier1.held is None:
-        # A process that has read nothing would look for the key in the whole chain.
-        await ws.tier1.current()
     with ws.markers.working(key):
         if not key.durable:
+            await _known(ws)
             first = await begin()
             await stage(first)
             return await act(first)
         with doubt():
             # The key may have been sent before: only our own claim says that nothing was done under it.
+            await _known(ws)
             begun = await _begun(ws, key, begin, stage)
             if begun is None:
                 return await _again(ws, key, act, stage)
@@ -60,6 +59,12 @@ async def submit_once(
         return Answer(200, body=body)
 
     return await once(ws, key, begin, act)
+
+
+async def _known(ws: Workspace) -> None:
+    """A process that has read nothing would look for the key in the whole chain."""
+    if ws.tier1.held is None:
+        await ws.tier1.current()
 
 
 async def _begun(

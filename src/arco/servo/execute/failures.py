@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
             "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
             "UNION_NOT_COMPATIBLE",
         ),
-        sql_states=("42703", "42704", "42826", "KD00"),
+        sql_states=("42703", "42704", "42826"),
     ),
     Rule(
         Category.CONFIGURATION,

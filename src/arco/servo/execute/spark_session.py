@@ -53,12 +53,16 @@ _CONNECT_HINT = "install what it needs: pip install 'pyspark[connect]'"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server."""
+    """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server.
+
+    `python_path`: folders that workers import from too, so that functions of a project's modules can be called in rows.
+    """
 
     master: str = "local[*]"
     name: str = "arco"
     conf: Mapping[str, str] = field(default_factory=dict)
     jars_folder: Path | None = None
+    python_path: tuple[Path, ...] = ()
 
     @property
     def is_connect(self) -> bool:
@@ -145,6 +149,9 @@ def _started(settings: SparkSettings, storage: Mapping[str, str]) -> Session:
     # Workers must be this Python: the system's own has none of our packages. And nothing listens beyond loopback.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own = {**START, **DEFAULTS, **storage}
+    if settings.python_path:
+        folders = [*map(str, settings.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(folders)
     if settings.is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         own |= _LOOPBACK

@@ -103,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         Category.LOST_LEASE,
         False,
         (Hint("another worker took this task over; look at what it does", "arco resume"),),
-        codes=("fenced",),
+        codes=("fenced", "given_up"),
         severity=Severity.WARNING,
     ),
     Rule(

@@ -100,24 +100,34 @@ class Session:
     @contextmanager
     def job(self, group: str, description: str = "") -> Iterator[None]:
         """Everything this thread asks of Spark in the block belongs to a group, in a pool of its own."""
-        self.spark.addTag(group)
-        if not self.is_connect:
-            context = self.spark.sparkContext
-            context.setJobGroup(group, description, interruptOnCancel=True)
-            context.setLocalProperty("spark.scheduler.pool", group)
+        if self.is_connect:
+            self.spark.addTag(group)
+            try:
+                yield
+            finally:
+                self.spark.removeTag(group)
+            return
+        context = self.spark.sparkContext
+        context.setJobGroup(group, description, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", group)
         try:
             yield
         finally:
-            self.spark.removeTag(group)
-            if not self.is_connect:
-                context = self.spark.sparkContext
-                context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-                context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
-                context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+            for word in (
+                "spark.jobGroup.id",
+                "spark.job.description",
+                "spark.job.interruptOnCancel",
+                "spark.scheduler.pool",
+            ):
+                context.setLocalProperty(word, None)  # type: ignore[arg-type]
 
     def cancel(self, group: str) -> None:
-        """Stop the jobs of a group, whichever thread runs them."""
-        self.spark.interruptTag(group)
+        """Stop the jobs of a group that run now, whichever thread runs them. A job that begins later is not stopped."""
+        if self.is_connect:
+            self.spark.interruptTag(group)
+        else:
+            # Tags do not reach jobs of a classic session: interrupting by one stops nothing there.
+            self.spark.sparkContext.cancelJobGroup(group)
 
     def progress(self, group: str) -> Progress | None:
         """How far a group is, or None where Spark does not tell (Connect)."""

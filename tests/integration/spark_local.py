@@ -3,6 +3,7 @@
 A module has a JVM of its own, which ends with it: a session of another module needs other jars on its class path.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,10 @@ CONF = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     scratch = {"spark.local.dir": str(tmp_path_factory.mktemp("scratch"))}
-    with running(SparkSettings(master="local[2,2]", name="servo-tests", conf=CONF | scratch)) as found:
+    project = tmp_path_factory.mktemp("project")
+    (project / "a_project_of_tests.py").write_text("ANSWER = 42\n")
+    settings = SparkSettings("local[2,2]", "servo-tests", CONF | scratch, python_path=(project,))
+    with running(settings) as found:
         yield found
 
 
@@ -30,6 +34,7 @@ class running:  # noqa: N801 - it reads as a word: `with running(settings) as se
         self._arguments = settings, root, options
 
     def __enter__(self) -> Session:
+        self._environment = dict(os.environ)
         self._parked = [(owner, name, getattr(owner, name)) for owner, name in _SINGLETONS]
         for owner, name in _SINGLETONS:
             setattr(owner, name, None)
@@ -42,6 +47,8 @@ class running:  # noqa: N801 - it reads as a word: `with running(settings) as se
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(60)
+        os.environ.clear()
+        os.environ.update(self._environment)
         for owner, name, value in self._parked:
             setattr(owner, name, value)
 

@@ -103,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         Category.LOST_LEASE,
         False,
         (Hint("another worker took this task over; look at what it does", "arco resume"),),
-        codes=("fenced",),
+        codes=("fenced", "given_up"),
         severity=Severity.WARNING,
     ),
     Rule(
@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
             "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
             "UNION_NOT_COMPATIBLE",
         ),
-        sql_states=("42703", "42704", "42826", "KD00"),
+        sql_states=("42703", "42704", "42826"),
     ),
     Rule(
         Category.CONFIGURATION,

@@ -53,12 +53,16 @@ _CONNECT_HINT = "install what it needs: pip install 'pyspark[connect]'"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server."""
+    """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server.
+
+    `python_path`: folders that workers import from too, so that functions of a project's modules can be called in rows.
+    """
 
     master: str = "local[*]"
     name: str = "arco"
     conf: Mapping[str, str] = field(default_factory=dict)
     jars_folder: Path | None = None
+    python_path: tuple[Path, ...] = ()
 
     @property
     def is_connect(self) -> bool:
@@ -96,24 +100,34 @@ class Session:
     @contextmanager
     def job(self, group: str, description: str = "") -> Iterator[None]:
         """Everything this thread asks of Spark in the block belongs to a group, in a pool of its own."""
-        self.spark.addTag(group)
-        if not self.is_connect:
-            context = self.spark.sparkContext
-            context.setJobGroup(group, description, interruptOnCancel=True)
-            context.setLocalProperty("spark.scheduler.pool", group)
+        if self.is_connect:
+            self.spark.addTag(group)
+            try:
+                yield
+            finally:
+                self.spark.removeTag(group)
+            return
+        context = self.spark.sparkContext
+        context.setJobGroup(group, description, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", group)
         try:
             yield
         finally:
-            self.spark.removeTag(group)
-            if not self.is_connect:
-                context = self.spark.sparkContext
-                context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-                context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
-                context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+            for word in (
+                "spark.jobGroup.id",
+                "spark.job.description",
+                "spark.job.interruptOnCancel",
+                "spark.scheduler.pool",
+            ):
+                context.setLocalProperty(word, None)  # type: ignore[arg-type]
 
     def cancel(self, group: str) -> None:
-        """Stop the jobs of a group, whichever thread runs them."""
-        self.spark.interruptTag(group)
+        """Stop the jobs of a group that run now, whichever thread runs them. A job that begins later is not stopped."""
+        if self.is_connect:
+            self.spark.interruptTag(group)
+        else:
+            # Tags do not reach jobs of a classic session: interrupting by one stops nothing there.
+            self.spark.sparkContext.cancelJobGroup(group)
 
     def progress(self, group: str) -> Progress | None:
         """How far a group is, or None where Spark does not tell (Connect)."""
@@ -145,6 +159,9 @@ def _started(settings: SparkSettings, storage: Mapping[str, str]) -> Session:
     # Workers must be this Python: the system's own has none of our packages. And nothing listens beyond loopback.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own = {**START, **DEFAULTS, **storage}
+    if settings.python_path:
+        folders = [*map(str, settings.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(folders)
     if settings.is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         own |= _LOOPBACK

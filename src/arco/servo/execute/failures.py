@@ -132,7 +132,7 @@ RULES: tuple[Rule, ...] = (
         Category.STORAGE,
         False,
         (Hint("an object is damaged; see which", "arco verify"),),
-        codes=("corrupt_object", "broken_invariant", "store_unsuitable"),
+        codes=("corrupt_object", "broken_invariant", "store_unsuitable", "store_refused"),
         severity=Severity.CRITICAL,
     ),
     Rule(

@@ -1,0 +1,102 @@
+"""The same on a bucket: Spark writes and reads s3:// through the connector's jars, PyArrow its manifests and footers."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.expressions import EqualTo
+from pyiceberg.manifest import DataFileContent
+from pyspark.sql import functions as f
+
+from arco.servo.execute.snapshots import Replace
+from arco.servo.execute.sources import partition_versions
+from arco.servo.execute.spark_read import read_table
+from arco.servo.execute.spark_s3 import s3_settings
+from arco.servo.execute.spark_session import Session, SparkSettings
+from arco.servo.execute.spark_types import iceberg_schema
+from arco.servo.execute.spark_write import write
+from arco.servo.execute.target import Target
+from fixtures.servo.deletes import commit_deletes
+from fixtures.servo.frames import MARKS, rows
+from fixtures.servo.lake import Lake, data_file
+from tests.servers.launch import seaweedfs
+
+from .spark_local import CONF, running
+
+pytestmark = MARKS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+JARS = REPOSITORY / ".tools" / "jars-s3"
+
+
+@pytest.fixture(scope="module")
+def shore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Lake]]:
+    # Without Maven the jars are not copied, and Spark fetches them itself when it starts.
+    subprocess.run([str(REPOSITORY / "tools" / "s3_jars.sh")], check=False)
+    with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
+        root = f"{server.url}/lake"
+        settings = SparkSettings("local[2]", "servo-on-s3", CONF, jars_folder=JARS)
+        with running(settings, root, server.options) as session, Lake(root, server.options) as lake:
+            yield session, lake
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["native", "arrow"])
+def test_outputs_are_written_published_and_read_on_a_bucket(shore: Any, nested: bool) -> None:
+    session, lake = shore
+    frame = session.spark.range(90).selectExpr(
+        "id", "date_add(date'2025-01-01', cast(id % 3 as int)) day", "concat('größe ', id % 2) name"
+    )
+    if nested:
+        frame = frame.withColumn("list", f.array("id"))
+    name = "nested" if nested else "flat"
+    fields = [
+        {"name": "day", "transform": "identity", "source-id": 2},
+        {"name": "n", "transform": "identity", "source-id": 3},
+    ]
+    staged = lake.stage(name, iceberg_schema(frame.schema), partition_spec={"fields": fields})
+    assert staged.location.startswith("s3://")
+    written = write(frame, Target.of(staged, lake.materialization(), 1), lake.io)
+    assert len(written.partitions) == 6
+    lake.publish(name, staged, written, creates=True)
+    assert rows(read_table(session.spark, lake.load(name), lake.io)) == rows(frame)
+
+    base = lake.load(name)
+    fresh = frame.where("id = 1")
+    again = write(fresh, Target.of(base, lake.materialization(), 1), lake.io)
+    lake.publish(name, base, again, Replace(EqualTo("day", "2025-01-02")))
+    found = read_table(session.spark, lake.load(name), lake.io, where=EqualTo("day", "2025-01-02"))
+    assert rows(found) == rows(fresh)
+    assert sum(one.rows for one in partition_versions(lake.load(name), lake.io)) == 61
+
+
+def test_deleted_rows_are_gone_on_a_bucket_too(shore: Any) -> None:
+    session, lake = shore
+    frame = session.spark.range(5).coalesce(1)
+    staged = lake.stage("deleted", iceberg_schema(frame.schema))
+    written = write(frame, Target.of(staged, lake.materialization(), 1), lake.io)
+    lake.publish("deleted", staged, written, creates=True)
+    table = lake.load("deleted")
+    (file,) = written.files
+    spelled = file.file_path.replace("s3://", "s3a://")
+    gone = session.spark.createDataFrame([(file.file_path, 1), (spelled, 3)], "file_path string, pos bigint")
+    gone.coalesce(1).write.parquet(f"{table.location}/data/gone")
+    (part,) = [one for one in session.spark.read.parquet(f"{table.location}/data/gone").inputFiles()]
+    name = f"gone/{part.rpartition('/')[2]}"
+    commit_deletes(lake, "deleted", [data_file(table, name, rows=2, content=DataFileContent.POSITION_DELETES)])
+    assert rows(read_table(session.spark, lake.load("deleted"), lake.io)) == [(0,), (2,), (4,)]
+
+
+def test_keys_of_one_bucket_are_not_given_to_another() -> None:
+    options = {"endpoint": "http://127.0.0.1:1", "access_key_id": "id", "secret_access_key": "secret", "path_style": "true"}
+    settings = s3_settings("s3://lake/root", options, JARS)
+    assert {word for word, value in settings.items() if value == "secret"} == {"spark.hadoop.fs.s3a.bucket.lake.secret.key"}
+    assert settings["spark.hadoop.fs.s3a.bucket.lake.connection.ssl.enabled"] == "false"
+    assert s3_settings("file:///lake", {}, None) == {}
+
+
+def test_without_the_folder_spark_is_told_what_to_fetch() -> None:
+    settings = s3_settings("s3://lake", {}, None)
+    assert settings["spark.jars.packages"].startswith("org.apache.hadoop:hadoop-aws:3.")
+    assert "software.amazon.awssdk:bundle" in settings["spark.jars.excludes"]

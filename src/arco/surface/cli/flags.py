@@ -1,6 +1,7 @@
 """The flags that several commands take, with their words of help."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as shop.orders.", show_default=False)]
 
+ProjectFolder = Annotated[
+    str, typer.Option("--project", "-p", metavar="FOLDER", help="The folder of the project, with its arco.toml.")
+]
+
 DEFAULT_WAREHOUSE = "default/default"
 
 
@@ -37,7 +42,15 @@ class Where:
     options: tuple[str, ...]
     warehouse: str
     allowed: tuple[str, ...] = ()
+    folder: Path = Path()
 
     @classmethod
-    def of(cls, root: str | None, options: list[str] | None, warehouse: str, allowed: list[str] | None = None) -> "Where":
-        return cls(root, tuple(options or ()), warehouse, tuple(allowed or ()))
+    def of(
+        cls,
+        root: str | None,
+        options: list[str] | None,
+        warehouse: str,
+        allowed: list[str] | None = None,
+        folder: Path = Path(),
+    ) -> "Where":
+        return cls(root, tuple(options or ()), warehouse, tuple(allowed or ()), folder)

@@ -48,7 +48,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(where: Where) -> AsyncIterator[Opened]:
-    settings, scope = load_settings(where.root, list(where.options)), Scope.parse_warehouse(where.warehouse)
+    settings, scope = load_settings(where.root, list(where.options), where.folder), Scope.parse_warehouse(where.warehouse)
     clock, entropy = SystemClock(), SystemEntropy()
     policy = LocationPolicy.of(where.allowed, clock, entropy)
     root = parse_root(settings.root)

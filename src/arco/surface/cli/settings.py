@@ -38,9 +38,9 @@ class Settings:
         return {**self.ambient, **self.options}
 
 
-def load_settings(root: str | None, options: list[str]) -> Settings:
+def load_settings(root: str | None, options: list[str], folder: Path = Path()) -> Settings:
     """The settings of one command. Options given on the command line win over those of the file."""
-    project = _project()
+    project = read_project_file(folder)
     elsewhere = root or os.environ.get("ARCO_ROOT")
     chosen = elsewhere or project.get("root") or ""
     if not isinstance(chosen, str) or not chosen:
@@ -51,6 +51,8 @@ def load_settings(root: str | None, options: list[str]) -> Settings:
     # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
     kept = stored if chosen == project.get("root") else {}
     given_options = {word: _text(value) for word, value in kept.items()} | _given(options)
+    if not elsewhere and "://" not in chosen:
+        chosen = str(folder / chosen)  # what the file names lies beside the file
     return Settings(chosen, given_options, _ambient(chosen))
 
 
@@ -82,14 +84,15 @@ def person() -> str:
         return f"uid {os.getuid()}"
 
 
-def _project() -> dict[str, Any]:
-    path = Path(PROJECT_FILE)
+def read_project_file(folder: Path = Path()) -> dict[str, Any]:
+    """What arco.toml says; nothing if there is none."""
+    path = folder / PROJECT_FILE
     if not path.is_file():
         return {}
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{PROJECT_FILE} does not parse: {error}", hint="mend the file") from error
+        raise InvalidInput(f"{path} does not parse: {error}", hint="mend the file") from error
 
 
 def _text(value: object) -> str:

@@ -22,6 +22,7 @@ class Materialization(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None
     published_ms: int
     position: str
+    input_snapshots: dict[str, int | None] = {}
     parameters: str = ""
     rows: int | None = None
     bytes: int | None = None

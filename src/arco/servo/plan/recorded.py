@@ -46,6 +46,7 @@ def _fact(done: MaterializationCompleted, position: str) -> Materialization:
         snapshot_id=done.snapshot_id,
         published_ms=done.published_ms,
         position=position,
+        input_snapshots=done.input_snapshots,
         rows=done.rows,
         bytes=done.bytes,
         checks_failed=done.checks_failed,

@@ -37,7 +37,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
             source=SOURCE,
             subject=subject,
             id=EventId(event_id),
-            data=msgspec.to_builtins(self),
+            data=msgspec.json.decode(msgspec.json.encode(self)),  # lists, where there are tuples
             streamid=run_id,
             sequence=sequence,
             correlationid=run_id,

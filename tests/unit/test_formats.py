@@ -29,15 +29,20 @@ from arco.catalog.staging import Intent
 from arco.kernel import limits
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
+from arco.servo.deploy import dynamic_values
+from arco.servo.deploy.dynamic_values import DynamicValues
+from arco.servo.plan.facts import PlanningSnapshot
 from arco.storage import cas, lease
 from arco.storage.cas import CasObject, Codec
 from arco.storage.keys import (
     CatalogCommitKey,
     CatalogStateKey,
+    DynamicValuesKey,
     HeadKey,
     Key,
     LeaseKey,
     MarkerKey,
+    PlanningSnapshotKey,
     PointerKey,
     ReceiptKey,
     StagedIntentKey,
@@ -58,6 +63,8 @@ KEYS: dict[str, type[Key]] = {
     "receipt": ReceiptKey,
     "intent": StagedIntentKey,
     "lease": LeaseKey,
+    "planning-snapshot": PlanningSnapshotKey,
+    "dynamic-values": DynamicValuesKey,
 }
 CODECS: dict[str, Codec[Any]] = {
     "manifest": ManifestCodec(),
@@ -65,9 +72,17 @@ CODECS: dict[str, Codec[Any]] = {
     "marker": idempotency._MarkerCodec(),
     "lease": lease._LeaseCodec(),
     "cas-object": lease._LeaseCodec(),
+    "dynamic-values": dynamic_values._Codec(),
 }
-DOCUMENTS: dict[str, type[msgspec.Struct]] = {"commit": Commit, "receipt": Receipt, "intent": Intent}
-ROOTS = (Manifest, Commit, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Intent)
+DOCUMENTS: dict[str, type[msgspec.Struct]] = {
+    "commit": Commit,
+    "receipt": Receipt,
+    "intent": Intent,
+    "planning-snapshot": PlanningSnapshot,
+}
+ROOTS = (
+    Manifest, Commit, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Intent, PlanningSnapshot, DynamicValues,
+)  # fmt: skip
 PAGES = sorted({*KEYS, *CODECS})
 
 Row = tuple[str, ...]
@@ -130,7 +145,7 @@ def type_words(kind: Any) -> list[str]:
     simple = {int: "number", str: "text", bool: "true or false", type(None): "null", Any: "anything"}
     if kind in simple:
         return [simple[kind]]
-    if get_origin(kind) is tuple:
+    if get_origin(kind) in {tuple, list}:
         return [f"list of {type_text(get_args(kind)[0])}"]
     if get_origin(kind) is dict:
         value = get_args(kind)[1]

@@ -42,10 +42,9 @@ from arco.servo.execute.snapshots import (
 )
 from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import TableState, state_of
-from arco.servo.schedule.publish_keys import publish_key
+from arco.servo.schedule.publish_keys import MATERIALIZATION, publish_key
 from arco.storage.readback import pause_s
 
-MATERIALIZATION = "arco.materialization-id"
 REPEATS_MAX = 5
 SOURCE = Source(kind="servo", principal="servo")
 

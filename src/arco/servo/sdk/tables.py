@@ -1,5 +1,7 @@
 """The table behind an asset: the one it names, or the one of its own key."""
 
+from arco.catalog.spelling import parse_name
+from arco.kernel.errors import InvalidInput
 from arco.servo.sdk.definitions import AssetDefinition
 
 QUARANTINE_SUFFIX = "__quarantine"
@@ -10,8 +12,12 @@ TableName = tuple[tuple[str, ...], str]
 
 def table_of(asset: AssetDefinition) -> TableName:
     """Where the rows of an asset are."""
-    *levels, name = (asset.table or str(asset.key)).split(".")
-    return tuple(levels), name
+    if asset.table is None:
+        return (asset.key.namespace,), asset.key.name
+    try:
+        return parse_name(asset.table)
+    except InvalidInput as error:
+        raise InvalidInput(f"{asset.where}: table of {asset.key}: {error.message}", hint=error.hint) from error
 
 
 def quarantine_of(asset: AssetDefinition) -> TableName:

@@ -29,9 +29,11 @@ from arco.catalog.staging import Intent
 from arco.kernel import limits
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
-from arco.servo.deploy import deploying
+from arco.servo.deploy import deploying, dynamic_values
 from arco.servo.deploy.deploying import DeploymentHead
+from arco.servo.deploy.dynamic_values import DynamicValues
 from arco.servo.deploy.manifest import Deployment
+from arco.servo.plan.facts import PlanningSnapshot
 from arco.storage import cas, lease
 from arco.storage.cas import CasObject, Codec
 from arco.storage.keys import (
@@ -39,10 +41,12 @@ from arco.storage.keys import (
     CatalogStateKey,
     DeploymentHeadKey,
     DeploymentKey,
+    DynamicValuesKey,
     HeadKey,
     Key,
     LeaseKey,
     MarkerKey,
+    PlanningSnapshotKey,
     PointerKey,
     ReceiptKey,
     StagedIntentKey,
@@ -65,6 +69,8 @@ KEYS: dict[str, type[Key]] = {
     "lease": LeaseKey,
     "deployment": DeploymentKey,
     "deployment-head": DeploymentHeadKey,
+    "planning-snapshot": PlanningSnapshotKey,
+    "dynamic-values": DynamicValuesKey,
 }
 CODECS: dict[str, Codec[Any]] = {
     "manifest": ManifestCodec(),
@@ -73,14 +79,19 @@ CODECS: dict[str, Codec[Any]] = {
     "lease": lease._LeaseCodec(),
     "cas-object": lease._LeaseCodec(),
     "deployment-head": deploying.HeadCodec(),
+    "dynamic-values": dynamic_values._Codec(),
 }
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "commit": Commit,
     "receipt": Receipt,
     "intent": Intent,
     "deployment": Deployment,
+    "planning-snapshot": PlanningSnapshot,
 }
-ROOTS = (Manifest, Commit, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Intent, Deployment, DeploymentHead)
+ROOTS = (
+    Manifest, Commit, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Intent, Deployment, DeploymentHead,
+    PlanningSnapshot, DynamicValues,
+)  # fmt: skip
 PAGES = sorted({*KEYS, *CODECS})
 
 Row = tuple[str, ...]
@@ -143,7 +154,7 @@ def type_words(kind: Any) -> list[str]:
     simple = {int: "number", str: "text", bool: "true or false", type(None): "null", Any: "anything"}
     if kind in simple:
         return [simple[kind]]
-    if get_origin(kind) is tuple:
+    if get_origin(kind) in {tuple, list}:
         return [f"list of {type_text(get_args(kind)[0])}"]
     if get_origin(kind) is dict:
         value = get_args(kind)[1]

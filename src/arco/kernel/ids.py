@@ -281,6 +281,15 @@ class PlanId(Identifier):
     form = "plan_ and 64 lower-case hexadecimal digits"
 
 
+class PlanningSnapshotId(Identifier):
+    """The facts that a plan was made from, by what they say."""
+
+    __slots__ = ()
+    what = "planning snapshot id"
+    pattern = re.compile(r"facts_[0-9a-f]{64}")
+    form = "facts_ and 64 lower-case hexadecimal digits"
+
+
 class VersionId(Identifier):
     """A partition's version number for people; never an identity, because a late event renumbers."""
 

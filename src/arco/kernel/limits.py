@@ -166,6 +166,16 @@ SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
 # Tasks of one plan: a request that expands to more is almost always a mistake.
 PLAN_TASKS_MAX = 100_000
 
+# Objects that are read side by side while the facts for a plan are gathered.
+PLANNING_READS_MAX = 32
+
+# Values of one dynamic dimension: they stand in one document, and in every planning snapshot.
+DYNAMIC_VALUES_MAX = 10_000
+DYNAMIC_VALUE_CHARS_MAX = 200
+
+# Files that one pattern of an input may mean: their names stand in the planning snapshot and in the plan.
+INPUT_FILES_MAX = 100_000
+
 # Checks: a name goes into every event and quarantined row, listed values into every deployment, examples into every result.
 CHECK_NAME_CHARS_MAX = 200
 CHECK_VALUES_MAX = 10_000
@@ -192,6 +202,9 @@ RUN_LOG_BYTES_MAX = 8 * 1024 * 1024
 
 # Objects of a run's log that are read at once when a run is opened.
 RUN_LOG_READS_MAX = 32
+
+# Segments of the ledger that are read at once.
+LEDGER_READS_MAX = 32
 
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24

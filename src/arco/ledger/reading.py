@@ -4,8 +4,10 @@ Writers may store an event twice (a lost reply, a retry); the one with the first
 is, so it is for small ledgers and for the tail that is not folded yet.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 
+from arco.kernel.limits import LEDGER_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.envelope import Event
 from arco.ledger.segment import decode_segment
@@ -25,12 +27,18 @@ async def segments(store: ObjectStore, scope: Scope, domain: Domain) -> AsyncIte
 async def events(store: ObjectStore, scope: Scope, domain: Domain) -> list[Event]:
     """Every event of a domain once, in the order of their positions."""
     found: dict[str, Event] = {}
-    async for key in segments(store, scope, domain):
-        stored = await store.get(str(key))
-        if stored is None:
-            continue  # moved aside between the listing and now
-        for event in decode_segment(key, stored.data).events:
-            known = found.get(event.id)
-            if known is None or event.position < known.position:
-                found[event.id] = event
+    names = [key async for key in segments(store, scope, domain)]
+    for start in range(0, len(names), LEDGER_READS_MAX):
+        some = names[start : start + LEDGER_READS_MAX]
+        for key, stored in zip(some, await asyncio.gather(*(store.get(str(key)) for key in some)), strict=True):
+            if stored is None:
+                continue  # moved aside between the listing and now
+            _take(decode_segment(key, stored.data).events, found)
     return sorted(found.values(), key=lambda event: event.position)
+
+
+def _take(events: Iterable[Event], found: dict[str, Event]) -> None:
+    for event in events:
+        known = found.get(event.id)
+        if known is None or event.position < known.position:
+            found[event.id] = event

@@ -53,11 +53,19 @@ class RunLog:
 
     @classmethod
     async def open(
-        cls, store: ObjectStore, scope: Scope, run: RunId, clock: Clock, entropy: Entropy
+        cls,
+        store: ObjectStore,
+        scope: Scope,
+        run: RunId,
+        clock: Clock,
+        entropy: Entropy,
+        on_batch: Callable[["RunLog", Batch], None] | None = None,
     ) -> tuple["RunLog", bytes]:
         """A run with everything that its log says now, and its plan. NotFound if there is no such run."""
         plan = await read_plan(store, scope, run)
         log = cls(store, scope, run, Outline.of_plan(plan), clock, entropy)
+        if on_batch is not None:
+            log.on_batch = lambda batch: on_batch(log, batch)
         await log.read_all()
         if not log.state.sequence:
             raise NotFound(f"run {run} was planned and never created", hint="start it again with the same key")

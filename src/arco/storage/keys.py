@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Self, get_type_hints
 from arco.kernel.clock import utc_date
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import (
+    AssetId,
     CommitId,
     DeploymentId,
     Identifier,
     KeyHash,
+    PlanningSnapshotId,
     RunId,
     SegmentId,
     SnapshotId,
@@ -302,6 +304,21 @@ class DeploymentHeadKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanningSnapshotKey(Key):
+    template: ClassVar[str] = "_catalog/planning/{snapshot}.json"
+    snapshot: PlanningSnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicValuesKey(Key):
+    """The values of one dynamic dimension. A dimension may be called anything, so its name is hashed."""
+
+    template: ClassVar[str] = "_catalog/dynamic_partitions/{asset}/{dimension}.json"
+    asset: AssetId
+    dimension: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
 class TableMetadataKey(Key):
     template: ClassVar[str] = "data/{slug}-{table}/metadata/{commit_number:05}-{hash}.metadata.json"
     slug: Slug
@@ -357,6 +374,8 @@ KINDS: tuple[type[Key], ...] = (
     RunRequestKey,
     DeploymentKey,
     DeploymentHeadKey,
+    PlanningSnapshotKey,
+    DynamicValuesKey,
     TableMetadataKey,
     TableFileKey,
     ViewMetadataKey,

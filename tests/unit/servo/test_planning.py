@@ -1,5 +1,6 @@
 """Planning: what is stale and why, in ranges, and the same bytes every time."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -264,9 +265,15 @@ def test_a_plan_is_the_same_bytes_in_every_process() -> None:
         "print(made_plan(project(), snapshot()).fingerprint)"
     )
     root = Path(__file__).parents[3]
+    where = {"PYTHONPATH": os.pathsep.join(sys.path)}
     prints = {
         subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env={"PYTHONHASHSEED": seed}
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=root,
+            env={"PYTHONHASHSEED": seed, **where},
         ).stdout
         for seed in ("0", "1", "77")
     }

@@ -8,10 +8,12 @@ import pytest
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import (
+    AssetId,
     CommitId,
     DeploymentId,
     Identifier,
     KeyHash,
+    PlanningSnapshotId,
     RunId,
     SegmentId,
     SnapshotId,
@@ -34,6 +36,7 @@ HASH = "c0ffee" + "0" * 58
 SHORT_HASH = "deadbeef" * 4
 
 # One name of each kind, as it lies in the bucket. A change of a template is a change of the stored format.
+FACTS = PlanningSnapshotId(f"facts_{HASH}")
 PINNED: tuple[tuple[keys.Key, str], ...] = (
     (keys.HeadKey(SCOPE, Head.CATALOG), "_catalog/manifests/catalog.manifest.json"),
     (keys.ManifestKey(SCOPE, Head.LINEAGE, SnapshotId(ULID)), f"_catalog/manifests/lineage/{ULID}.json"),
@@ -69,6 +72,11 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
     (keys.RunRequestKey(SCOPE, KeyHash(HASH)), f"_catalog/run_requests/{HASH[:2]}/{HASH}.json"),
     (keys.DeploymentKey(SCOPE, DeploymentId(ULID)), f"_catalog/deployments/{ULID}.json"),
     (keys.DeploymentHeadKey(SCOPE, Word("shop")), "_catalog/deployments/heads/shop.json"),
+    (keys.PlanningSnapshotKey(SCOPE, FACTS), f"_catalog/planning/{FACTS}.json"),
+    (
+        keys.DynamicValuesKey(SCOPE, AssetId(ULID), KeyHash(HASH)),
+        f"_catalog/dynamic_partitions/{ULID}/{HASH}.json",
+    ),
     (
         keys.TableMetadataKey(SCOPE, Slug("orders"), TableUuid(UUID), 7, MetadataHash(SHORT_HASH)),
         f"data/orders-{UUID}/metadata/00007-{SHORT_HASH}.metadata.json",
@@ -96,12 +104,13 @@ POOL: dict[object, tuple[object, ...]] = {
     TransactionId: (TransactionId(AT_MIDNIGHT), TransactionId(BEFORE_MIDNIGHT)),
     TaskId: (TaskId("task_0123456789abcdef"), TaskId("task_0123456789abcde0")),
     int: (0, 1, 10, 99_999, 100_000, 99_999_999, 100_000_000, 10**19),
+    PlanningSnapshotId: (FACTS, PlanningSnapshotId("facts_" + "0" * 64)),
     Head: tuple(Head),
     Domain: tuple(Domain),
     Phase: tuple(Phase),
     TableUuid: (TableUuid(UUID), TableUuid(AT_MIDNIGHT)),
     ViewUuid: (ViewUuid(UUID), ViewUuid(AT_MIDNIGHT)),
-} | {kind: (kind(ULID), kind("0" * 26)) for kind in (CommitId, DeploymentId, RunId, SegmentId, SnapshotId)}
+} | {kind: (kind(ULID), kind("0" * 26)) for kind in (AssetId, CommitId, DeploymentId, RunId, SegmentId, SnapshotId)}
 TRAVERSALS = (
     "..", ".", "../x", "..\\x", "a/../../b", "/etc/passwd", "a/b", "", "%2e%2e%2f", "..%2f", "a\0", "a\n", "\u2025",
     "\uff0e\uff0e", "a//b", "~root", "C:\\x", ".arco",

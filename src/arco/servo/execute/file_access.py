@@ -28,10 +28,11 @@ _S3_OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file and its size."""
+    """A file, its size, and when it was changed last."""
 
     location: str
     size_bytes: int
+    modified_ns: int = 0
 
 
 def file_io(options: Mapping[str, str] | None = None) -> FileIO:
@@ -57,7 +58,7 @@ def files_below(io: FileIO, directory: str) -> list[Found]:
         if entry.type is FileType.File and not any(
             part.startswith((".", "_")) and "=" not in part for part in below.split("/")
         ):
-            found.append(Found(f"{directory.rstrip('/')}/{below}", entry.size))
+            found.append(Found(f"{directory.rstrip('/')}/{below}", entry.size, entry.mtime_ns or 0))
     return sorted(found, key=lambda one: one.location)
 
 

@@ -13,13 +13,17 @@ PLAN_FORMAT = 1
 
 
 class PlannedInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task reads. `snapshot_id` is fixed now, or by the tasks of this plan that make it (`made_by`)."""
+    """What a task reads. `snapshot_id` is fixed now, or by the tasks of this plan that make it (`made_by`).
+
+    `since` is the snapshot that changes are read from: the one that the last publish read.
+    """
 
     parameter: str
     kind: str
     asset: str | None
     partitions: list[dict[str, Any]]
     snapshot_id: int | None = None
+    since: int | None = None
     made_by: tuple[str, ...] = ()
     versions: list[dict[str, Any]] = []
     files: tuple[str, ...] = ()

@@ -9,6 +9,11 @@ from typing import Any
 
 import msgspec
 
+from arco.kernel.errors import CorruptObject, UnknownFormat
+from arco.kernel.fingerprint import fingerprint
+
+FORMAT_VERSION = 1
+
 
 class Materialization(msgspec.Struct, frozen=True, kw_only=True):
     """One publish of one asset. `partitions` and the versions of `inputs` are documents of partition sets."""
@@ -22,20 +27,39 @@ class Materialization(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None
     published_ms: int
     position: str
+    input_snapshots: dict[str, int | None] = {}
     parameters: str = ""
     rows: int | None = None
     bytes: int | None = None
     checks_failed: tuple[str, ...] = ()
+    table_uuid: str = ""
+
+
+class HeldOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """An output that the gate held back: why, and the branch of the table that keeps it."""
+
+    id: str
+    run_id: str
+    partitions: list[dict[str, Any]]
+    action: str
+    reasons: tuple[str, ...]
+    branch: str | None
+    position: str
 
 
 class TableFact(msgspec.Struct, frozen=True, kw_only=True):
-    """The table behind an asset as it is now. `versions` only for tables that others write."""
+    """The table behind an asset as it is now. `versions` only for tables that others write, with a `note` if they are coarse.
+
+    `external_commit`: the content was last changed by somebody else, though the table is an asset's own.
+    """
 
     table_uuid: str
     snapshot_id: int | None
     metadata_location: str
     versions: list[dict[str, Any]] | None = None
     external_commit: bool = False
+    schema_id: int | None = None
+    note: str = ""
 
 
 class FilesFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,25 +71,51 @@ class FilesFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one asset. Materializations stand in the order of their positions: later ones lie over earlier."""
+    """Everything about one asset. Materializations stand in the order they were published: later ones lie over earlier."""
 
     materializations: tuple[Materialization, ...] = ()
     table: TableFact | None = None
     files: dict[str, FilesFact] = {}
     dynamic: dict[str, list[Any]] = {}
-    quarantined: list[dict[str, Any]] = []
+    held: tuple[HeldOutput, ...] = ()
 
 
 class PlanningSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a project at one moment. Assets are named by their keys."""
+    """The facts about a project at one moment. Assets are named by their keys.
 
+    `id` is made of what the facts are and of the moment they are taken at; `read_up_to` is the last position of the ledger that
+    was seen, and says nothing about the facts.
+    """
+
+    format_version: int = FORMAT_VERSION
     id: str
     at_ms: int
     assets: dict[str, AssetFacts]
     read_up_to: str = ""
 
+    @classmethod
+    def taken(cls, at_ms: int, assets: dict[str, AssetFacts], read_up_to: str = "") -> "PlanningSnapshot":
+        """A snapshot under the id that its content has."""
+        content = msgspec.json.encode((at_ms, assets), order="deterministic")
+        return cls(
+            id=f"facts_{fingerprint('planning snapshot', content)}", at_ms=at_ms, assets=assets, read_up_to=read_up_to
+        )
+
     def of(self, asset: object) -> AssetFacts:
-        return self.assets.get(str(asset), AssetFacts())
+        return self.assets.get(str(asset), _NOTHING)
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, order="deterministic")
+
+
+_NOTHING = AssetFacts()
+
+
+def decode_snapshot(data: bytes, key: str) -> PlanningSnapshot:
+    try:
+        found = msgspec.json.decode(data, type=PlanningSnapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"{key} is not a planning snapshot: {error}") from error
+    if found.format_version != FORMAT_VERSION:
+        raise UnknownFormat(f"{key} has format version {found.format_version}")
+    return found

@@ -228,9 +228,17 @@ class _Tasks:
             asset=str(one.asset),
             partitions=upstream.document(needed),
             snapshot_id=None if table is None else table.snapshot_id,
+            since=self._since(one),
             made_by=made[one.asset].makers(needed) if one.asset in made else (),
             versions=self._world.versions(one.asset).within(needed).document(upstream),
         )
+
+    def _since(self, one: InputDefinition) -> int | None:
+        """Where changes begin: what the last publish read, if it was made by the code there is now."""
+        made = self._world.snapshot.of(self._key).materializations
+        if one.kind is not InputKind.CHANGES or not made or made[-1].code != self._asset.fingerprint:
+            return None
+        return made[-1].input_snapshots.get(one.parameter)
 
     def _estimate(self, piece: PartitionSet) -> Estimate:
         """As much for each partition as the last materializations had on average."""

@@ -10,13 +10,13 @@ import msgspec
 
 from arco.ledger.envelope import Event
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, OUTPUT_HELD, MaterializationCompleted, OutputHeld
-from arco.servo.plan.facts import AssetFacts, Materialization
+from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization
 
 
 def recorded(events: Iterable[Event], names: dict[str, str]) -> dict[str, AssetFacts]:
     """The facts of each asset by its key now. `names` maps asset ids to keys: a renamed asset keeps what it published."""
     made: dict[str, dict[str, Materialization]] = {}
-    held: dict[str, list[tuple[str, OutputHeld]]] = {}
+    held: dict[str, dict[str, HeldOutput]] = {}
     for event in events:
         if event.type == MATERIALIZATION_COMPLETED:
             done = MaterializationCompleted.of(event)
@@ -27,11 +27,12 @@ def recorded(events: Iterable[Event], names: dict[str, str]) -> dict[str, AssetF
             kept = OutputHeld.of(event)
             key = names.get(kept.asset_id)
             if key is not None:
-                held.setdefault(key, []).append((str(event.position), kept))
+                held.setdefault(key, {}).setdefault(kept.materialization_id, _held(kept, str(event.position)))
     facts: dict[str, AssetFacts] = {}
     for key in sorted({*made, *held}):
         ordered = tuple(sorted(made.get(key, {}).values(), key=lambda one: (one.position, one.id)))
-        facts[key] = AssetFacts(materializations=ordered, quarantined=_still_held(ordered, held.get(key, [])))
+        kept_back = tuple(sorted(held.get(key, {}).values(), key=lambda one: (one.position, one.id)))
+        facts[key] = AssetFacts(materializations=ordered, held=kept_back)
     return facts
 
 
@@ -46,16 +47,24 @@ def _fact(done: MaterializationCompleted, position: str) -> Materialization:
         snapshot_id=done.snapshot_id,
         published_ms=done.published_ms,
         position=position,
+        input_snapshots=done.input_snapshots,
         rows=done.rows,
         bytes=done.bytes,
         checks_failed=done.checks_failed,
+        table_uuid=done.table_uuid,
     )
 
 
-def _still_held(made: tuple[Materialization, ...], held: list[tuple[str, OutputHeld]]) -> list[dict[str, object]]:
-    """What was held back and not published since."""
-    last = max((one.position for one in made), default="")
-    return [box for position, kept in held if position > last for box in kept.partitions]
+def _held(kept: OutputHeld, position: str) -> HeldOutput:
+    return HeldOutput(
+        id=kept.materialization_id,
+        run_id=kept.run_id,
+        partitions=kept.partitions,
+        action=kept.action,
+        reasons=kept.reasons,
+        branch=kept.branch,
+        position=position,
+    )
 
 
 def merged(one: AssetFacts, other: AssetFacts) -> AssetFacts:
@@ -66,5 +75,5 @@ def merged(one: AssetFacts, other: AssetFacts) -> AssetFacts:
         table=one.table or other.table,
         files={**one.files, **other.files},
         dynamic={**one.dynamic, **other.dynamic},
-        quarantined=one.quarantined or other.quarantined,
+        held=one.held or other.held,
     )

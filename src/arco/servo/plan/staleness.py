@@ -21,7 +21,7 @@ from arco.kernel.asset_key import AssetKey
 from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
-from arco.servo.plan.facts import AssetFacts, Materialization, PlanningSnapshot
+from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
 from arco.servo.plan.versions import Versions
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
 from arco.servo.sdk.graph import Graph
@@ -98,6 +98,17 @@ class World:
         for partitions, version in self.versions(key).pieces:
             yield by_id[version], partitions
 
+    def held(self, key: AssetKey) -> Iterator[tuple[HeldOutput, PartitionSet]]:
+        """Every output that was held back, with the partitions that nothing was published for since."""
+        facts, partitioning = self.snapshot.of(key), self.partitioning(key)
+        for one in facts.held:
+            left = partitioning.read(one.partitions)
+            for made in facts.materializations:
+                if made.position > one.position:
+                    left -= partitioning.read(made.partitions)
+            if left:
+                yield one, left
+
 
 def stale(
     world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet], *, force: bool
@@ -128,8 +139,10 @@ def _candidates(
         if made and given.kind is not InputKind.CHECK:
             touched = given.mapping.touched(made, world.ends(given, key))
             yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")
-    held = world.partitioning(key).read(facts.quarantined)
-    yield Stale(held, Reason.QUARANTINED, "the last output was held back")
+    for kept, partitions in world.held(key):
+        yield Stale(
+            partitions, Reason.QUARANTINED, f"the last output was held back: {', '.join(kept.reasons) or kept.action}"
+        )
     if asset.fresh_within_s is not None:
         for one, partitions in current:
             age_s = (world.snapshot.at_ms - one.published_ms) // 1000

@@ -18,6 +18,9 @@ import uuid
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import MaterializationId, RunId, TaskId, encode_ulid
 
+MATERIALIZATION = "arco.materialization-id"
+"""The word of a snapshot's summary that says which materialization made it."""
+
 _HASH_BITS = 80
 
 

@@ -1,0 +1,236 @@
+"""Gathering the facts that a plan stands on: what runs published, what the tables are now, which files and values there are.
+
+The order matters. First the names of the runs, then the ledger, then the logs of runs that the ledger does not call completed
+(`ledger/outstanding.py`), and the tables last. So a table is never older than what is said of it: a publish that lands meanwhile
+is at worst read without being counted, and what read it is made again.
+
+Nothing is written here but by `store_snapshot`. PyIceberg is loaded only where the partitions of a source have to be read from
+its manifests; Spark never.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.model import Kind
+from arco.iceberg.metadata import TableMetadata
+from arco.kernel.asset_key import AssetKey
+from arco.kernel.errors import NoSuchTable, NotFound, OutcomeUnknown
+from arco.kernel.ids import PlanningSnapshotId
+from arco.kernel.limits import PLANNING_READS_MAX
+from arco.ledger import reading
+from arco.ledger.envelope import Event
+from arco.ledger.execution_events import RUN_COMPLETED, RunCompleted
+from arco.ledger.outstanding import Outstanding, outstanding, run_ids
+from arco.servo.deploy.dynamic_values import DynamicDimensions
+from arco.servo.deploy.manifest import Deployment
+from arco.servo.execute.input_files import list_files
+from arco.servo.execute.standing import content_snapshot, has_materialization, is_external, still_standing
+from arco.servo.partitions.axes import ListAxis
+from arco.servo.partitions.partitioning import Partitioning
+from arco.servo.plan.facts import AssetFacts, FilesFact, PlanningSnapshot, TableFact, decode_snapshot
+from arco.servo.plan.recorded import recorded
+from arco.servo.sdk.definitions import AssetDefinition, InputKind
+from arco.servo.sdk.project import Project
+from arco.servo.sdk.tables import table_of
+from arco.storage.keys import Domain, PlanningSnapshotKey
+from arco.storage.port import Absent, Unknown
+from arco.storage.readback import put_settled
+
+T = TypeVar("T")
+R = TypeVar("R")
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table as the catalog has it."""
+
+    metadata: TableMetadata
+    location: str
+
+
+async def gather(
+    catalog: Catalog,
+    project: Project,
+    deployment: Deployment,
+    *,
+    now_ms: int | None = None,
+    file_options: Mapping[str, str] = _NO_OPTIONS,
+) -> PlanningSnapshot:
+    """Everything that is known of a project's assets now. `file_options` are the options of the root's store."""
+    parts = catalog.parts
+    at_ms = parts.clock.now_ms() if now_ms is None else now_ms
+    events, owed = await _events(catalog)
+    dynamic = await _dynamic(catalog, project, deployment)
+    tables = await _tables(catalog, project)
+    landed = [event for one in owed.maybe if _has_landed(one.materialization_id, tables) for event in one.events]
+    names = {one.asset_id: key for key, one in deployment.assets.items()}
+    made = recorded(_once([*events, *owed.happened, *landed]), names)
+    facts: dict[str, AssetFacts] = {}
+    for key in sorted(project.assets):
+        asset, table, known = project.assets[key], tables.get(key), made.get(str(key), AssetFacts())
+        values = dynamic.get(key, {})
+        partitioning = asset.partitions.with_values(values)
+        found = msgspec.structs.replace(
+            known,
+            materializations=still_standing(known.materializations, None if table is None else table.metadata),
+            table=None if table is None else _table_fact(asset, partitioning, table, at_ms, file_options),
+            files=_files(asset, project, file_options),
+            dynamic=values,
+        )
+        if found != AssetFacts():
+            facts[str(key)] = found
+    return PlanningSnapshot.taken(at_ms, facts, str(events[-1].position) if events else "")
+
+
+async def store_snapshot(catalog: Catalog, snapshot: PlanningSnapshot) -> None:
+    """Keep the facts of a plan that is going to be run or stored. Facts of one id are one object."""
+    parts = catalog.parts
+    key = str(PlanningSnapshotKey(parts.scope, PlanningSnapshotId(snapshot.id)))
+    outcome = await put_settled(
+        parts.tier1.store, key, snapshot.encode(), Absent(), clock=parts.clock, entropy=parts.entropy
+    )
+    if isinstance(outcome, Unknown):
+        raise OutcomeUnknown(
+            f"{key} may be written: {outcome.reason}", hint="try again: the same facts are the same object"
+        )
+
+
+async def load_snapshot(catalog: Catalog, snapshot_id: str) -> PlanningSnapshot:
+    """The facts that a plan names."""
+    key = str(PlanningSnapshotKey(catalog.parts.scope, PlanningSnapshotId(snapshot_id)))
+    found = await catalog.parts.tier1.store.get(key)
+    if found is None:
+        raise NotFound(f"there is no planning snapshot {snapshot_id}", hint="plan again")
+    return decode_snapshot(found.data, key)
+
+
+# What runs did
+
+
+async def _events(catalog: Catalog) -> tuple[list[Event], Outstanding]:
+    """The events of the ledger, and what runs have done beyond it."""
+    parts = catalog.parts
+    store, scope = parts.tier1.store, parts.scope
+    runs = await run_ids(store, scope)
+    events = await reading.events(store, scope, Domain.EXECUTION)
+    completed = {RunCompleted.of(event).run_id for event in events if event.type == RUN_COMPLETED}
+    under_way = [run for run in runs if run not in completed]
+    return events, await outstanding(store, scope, under_way, Domain.EXECUTION, parts.clock, parts.entropy)
+
+
+def _once(events: Iterable[Event]) -> list[Event]:
+    """Each event once; that of the ledger, which comes first, counts."""
+    found: dict[str, Event] = {}
+    for event in events:
+        found.setdefault(event.id, event)
+    return sorted(found.values(), key=lambda event: event.position)
+
+
+def _has_landed(materialization_id: str, tables: Mapping[AssetKey, _Table]) -> bool:
+    return any(has_materialization(one.metadata, materialization_id) for one in tables.values())
+
+
+# What the tables are
+
+
+async def _tables(catalog: Catalog, project: Project) -> dict[AssetKey, _Table]:
+    names = (await catalog.parts.tier1.current()).names
+
+    async def load(key: AssetKey) -> tuple[AssetKey, _Table] | None:
+        levels, name = table_of(project.assets[key])
+        if names.find(levels, name, Kind.TABLE) is None:
+            return None
+        try:
+            _, base = await catalog.tables.load(levels, name)
+        except NoSuchTable:
+            return None  # dropped since
+        return key, _Table(base.metadata, base.location)
+
+    return dict(one for one in await _each(project.assets, load) if one is not None)
+
+
+def _table_fact(
+    asset: AssetDefinition, partitioning: Partitioning, table: _Table, at_ms: int, options: Mapping[str, str]
+) -> TableFact:
+    metadata = table.metadata
+    versions, note = _versions(partitioning, metadata, at_ms, options) if asset.is_source else (None, "")
+    return TableFact(
+        table_uuid=metadata.table_uuid,
+        snapshot_id=metadata.current_snapshot_id,
+        metadata_location=table.location,
+        versions=versions,
+        external_commit=not asset.is_source and is_external(metadata),
+        schema_id=metadata.current_schema_id,
+        note=note,
+    )
+
+
+def _versions(
+    partitioning: Partitioning, table: TableMetadata, at_ms: int, options: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], str]:
+    """The version of each partition of a source; one for everything if it has no partitions, or others than declared."""
+    last = content_snapshot(table)
+    if last is None:
+        return [], ""
+    whole, why = partitioning.everything(at_ms), ""
+    if partitioning.axes:
+        # PyIceberg takes long to load, and most assets are no sources with partitions.
+        from arco.servo.execute.file_access import file_io  # noqa: PLC0415
+        from arco.servo.execute.sources import partition_versions  # noqa: PLC0415
+        from arco.servo.execute.table_partitions import versions_by_partition  # noqa: PLC0415
+
+        found = versions_by_partition(partitioning, whole, partition_versions(table, file_io(options)))
+        if not isinstance(found, str):
+            return found
+        why = f"{found}: any change of the table counts as one of every partition"
+    return [{"partitions": partitioning.document(whole), "version": f"snapshot {last['snapshot-id']}"}], why
+
+
+# Files and values
+
+
+def _files(asset: AssetDefinition, project: Project, options: Mapping[str, str]) -> dict[str, FilesFact]:
+    return {
+        one.parameter: list_files(one.path, project.folder, options)
+        for one in asset.inputs
+        if one.kind is InputKind.FILES and one.path is not None
+    }
+
+
+async def _dynamic(catalog: Catalog, project: Project, deployment: Deployment) -> dict[AssetKey, dict[str, list[Any]]]:
+    parts = catalog.parts
+    dimensions = DynamicDimensions(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+    wanted = [
+        (key, axis.name)
+        for key, asset in project.assets.items()
+        for axis in asset.partitions.axes
+        if isinstance(axis, ListAxis) and axis.dynamic and str(key) in deployment.assets
+    ]
+
+    async def read(one: tuple[AssetKey, str]) -> tuple[AssetKey, str, list[Any]]:
+        key, name = one
+        return key, name, list(await dimensions.values(deployment.assets[str(key)].asset_id, name))
+
+    found: dict[AssetKey, dict[str, list[Any]]] = {}
+    for key, name, values in await _each(wanted, read):
+        if values:
+            found.setdefault(key, {})[name] = values
+    return found
+
+
+async def _each(items: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
+    """The same for many, some side by side, in their order."""
+    turns = asyncio.Semaphore(PLANNING_READS_MAX)
+
+    async def one(item: T) -> R:
+        async with turns:
+            return await work(item)
+
+    return list(await asyncio.gather(*(one(item) for item in items)))

@@ -12,7 +12,7 @@ in the query itself: every table that it names and does not define.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,11 @@ def _mapped(name: str, how: Any) -> Input:
 
 def tables_of(query: str) -> list[str]:
     """The tables that a query reads, in the order of their names; what it defines itself is not among them."""
+    return sorted({".".join(part.name for part in table.parts) for table in tables_read(parsed(query))})
+
+
+def parsed(query: str) -> exp.Query:
+    """The one query of an asset as a tree."""
     try:
         statements = [one for one in sqlglot.parse(query, read="spark") if one is not None]
     except ParseError as error:
@@ -184,12 +189,14 @@ def tables_of(query: str) -> list[str]:
         raise _NotAQuery(f"the query does not parse: {clip(str(error), 200)}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise _NotAQuery("a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
-    found = set()
-    for table in statements[0].find_all(exp.Table):
-        name = ".".join(part.name for part in table.parts)
+    return statements[0]
+
+
+def tables_read(tree: exp.Query) -> Iterator[exp.Table]:
+    """The places where a query names a table that it does not define itself. A function that makes rows is no table."""
+    for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_defined(table):
-            found.add(name)
-    return sorted(found)
+            yield table
 
 
 def _is_defined(table: exp.Table) -> bool:

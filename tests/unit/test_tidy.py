@@ -41,7 +41,8 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
-        ("arco/storage/local.py", "arco/surface/http/server_state.py"),
+        # A notebook's own loop runs already: what is awaited needs another thread there.
+        ("arco/storage/local.py", "arco/surface/http/server_state.py", "arco/surface/python/connecting.py"),
     ),
     (
         r"\basyncio\.sleep\(",
@@ -120,7 +121,9 @@ def test_init_files_hold_no_code() -> None:
     assert not [
         _name(path)
         for path in SOURCES
-        if path.name == "__init__.py" and not all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
+        if path.name == "__init__.py"
+        and _name(path) != "arco/__init__.py"  # what users import is looked up there when it is first used
+        and not all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
     ]
 
 

@@ -164,12 +164,19 @@ class Relations(Generic[M, C]):
         reach("create.staged")
 
     async def take_name(
-        self, levels: Levels, name: str, metadata: M, key: RequestKey, source: Source, marker: Marker
+        self,
+        levels: Levels,
+        name: str,
+        metadata: M,
+        key: RequestKey,
+        source: Source,
+        marker: Marker,
+        asset_id: str | None = None,
     ) -> Answer:
         """Take the name: that is what makes a staged table exist."""
         ws, uuid = self._ws, marker.table_uuid or ""
         location = self._first_location(metadata, key)
-        entry = self.new_entry(uuid, levels, name, self.subject.place(metadata), marker.minted_ms)
+        entry = self.new_entry(uuid, levels, name, self.subject.place(metadata), marker.minted_ms, asset_id)
         operation = Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms)
         await ws.committer.submit(operation, since=marker.since, author=Author(source.principal, source.client))
         ws.afterwards.do(self._first_receipt(uuid, location))
@@ -180,11 +187,11 @@ class Relations(Generic[M, C]):
         if pointer is not None and pointer.value.metadata_location == location:
             await self._ws.receipts.ensure_published(pointer.value)
 
-    def new_entry(self, uuid: str, levels: Levels, name: str, place: str, at_ms: int) -> Entry:
+    def new_entry(self, uuid: str, levels: Levels, name: str, place: str, at_ms: int, asset_id: str | None = None) -> Entry:
         """The entry of something new. An asset that was dropped and is created again keeps its identity as an asset."""
         before = self._ws.tier1.names.last_dropped(levels, name)
-        asset_id = self._ws.ulids.next() if before is None else before.entry.asset_id
-        return Entry(uuid, asset_id, self.subject.kind, Format.ICEBERG, levels, name, place.rstrip("/"), 1, at_ms, at_ms)
+        known = asset_id or (self._ws.ulids.next() if before is None else before.entry.asset_id)
+        return Entry(uuid, known, self.subject.kind, Format.ICEBERG, levels, name, place.rstrip("/"), 1, at_ms, at_ms)
 
     async def _first_swing(self, pointer: Pointer) -> None:
         """Create the pointer; one that is there already counts only if the same key made it (N5)."""

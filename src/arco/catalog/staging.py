@@ -127,9 +127,15 @@ class Staging:
     # The commit that creates
 
     async def create_by_commit(
-        self, levels: Levels, name: str, request: CommitTable, key: RequestKey, source: Source
+        self,
+        levels: Levels,
+        name: str,
+        request: CommitTable,
+        key: RequestKey,
+        source: Source,
+        asset_id: str | None = None,
     ) -> tuple[TableMetadata, str]:
-        """Create the table that a commit with `assert-create` describes."""
+        """Create the table that a commit with `assert-create` describes, of an asset that may be known already."""
 
         async def begin() -> Marker:
             if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
@@ -145,7 +151,7 @@ class Staging:
             self._check_place(name, marker.table_uuid or "", request, metadata, intent)
             await self._tables.stage_new(metadata, key, source, marker)
             try:
-                return await self._tables.take_name(levels, name, metadata, key, source, marker)
+                return await self._tables.take_name(levels, name, metadata, key, source, marker, asset_id)
             except AlreadyExists as taken:
                 if not taken.message.startswith("Table already exists"):
                     raise

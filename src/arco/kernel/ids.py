@@ -7,11 +7,13 @@ identifier from other values (that is `identity.py`) or places one in an object 
 
 import re
 import uuid
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from arco.kernel.clock import Clock
-from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput
+
+if TYPE_CHECKING:  # a clock brings asyncio along, and whoever only reads an id needs neither
+    from arco.kernel.clock import Clock
+    from arco.kernel.entropy import Entropy
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CROCKFORD_VALUE = {char: value for value, char in enumerate(_CROCKFORD)}
@@ -396,7 +398,7 @@ class TraceId(Identifier):
 class UlidSource:
     """Makes ULIDs that grow strictly within one process, even when its clock stands still or jumps back."""
 
-    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, clock: "Clock", entropy: "Entropy") -> None:
         self._clock = clock
         self._entropy = entropy
         self._last = 0
@@ -415,7 +417,7 @@ def is_uuid7(value: UuidIdentifier) -> bool:
     return value[14] == "7"
 
 
-def new_uuid7(clock: Clock, entropy: Entropy) -> str:
+def new_uuid7(clock: "Clock", entropy: "Entropy") -> str:
     """A UUID of version 7 in canonical form."""
     random = int.from_bytes(entropy.token_bytes(10), "big")
     value = (clock.now_ms() & (1 << 48) - 1) << 80 | random & _ULID_RANDOM_MASK
@@ -424,6 +426,6 @@ def new_uuid7(clock: Clock, entropy: Entropy) -> str:
     return str(uuid.UUID(int=value))
 
 
-def new_uuid4(entropy: Entropy) -> str:
+def new_uuid4(entropy: "Entropy") -> str:
     """A random UUID in canonical form, for table and view identities."""
     return str(uuid.UUID(bytes=entropy.token_bytes(16), version=4))

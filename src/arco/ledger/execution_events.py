@@ -37,7 +37,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
             source=SOURCE,
             subject=subject,
             id=EventId(event_id),
-            data=msgspec.json.decode(msgspec.json.encode(self)),  # lists, where there are tuples
+            # As it is read back: lists where there are tuples, texts where there are ids.
+            data=msgspec.json.decode(msgspec.json.encode(self, enc_hook=str)),
             streamid=run_id,
             sequence=sequence,
             correlationid=run_id,
@@ -67,6 +68,19 @@ class PlanGenerated(Payload, frozen=True, kw_only=True):
     planning_snapshot: str
     tasks: int
     assets: tuple[str, ...]
+
+
+class TaskBegun(Payload, frozen=True, kw_only=True):
+    """An attempt that a worker has begun."""
+
+    run_id: str
+    task_id: str
+    attempt: int
+    asset: str
+    asset_id: str
+    partitions: list[dict[str, Any]]
+    worker: str
+    started_ms: int
 
 
 class TaskEnded(Payload, frozen=True, kw_only=True):

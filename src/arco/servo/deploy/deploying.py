@@ -1,8 +1,9 @@
 """Deploying a project, looking at what is deployed, and going back.
 
 An asset keeps its identity when its key stays, or when its definition says which key it had before (`renamed_from`); two
-assets never share one. What is no longer defined is retired, not forgotten: defined again, it is the same asset. A change that
-would break whoever reads what is already published is refused with the reason and the way out.
+assets never share one. What is no longer defined is retired, not forgotten: defined again, it is the same asset. Declared columns
+keep their identities in the same way (`schemas.py`). A change that would break whoever reads what is already published is refused
+with the reason and the way out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,9 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, OutcomeUnknown, UnknownFormat
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
+from arco.quality.schemas import Schema
 from arco.servo.deploy.manifest import FORMAT_VERSION, DeployedAsset, Deployment, decode_deployment, described
+from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered
 from arco.servo.plan.planner import Deployed
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.project import Project
@@ -62,6 +65,26 @@ class Difference:
         return bool(self.added or self.changed or self.renamed or self.retired)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A deployment that nobody has published yet: what counts now, what would, and what that changes and breaks."""
+
+    before: Deployment | None
+    after: Deployment
+    difference: Difference
+
+    @property
+    def is_news(self) -> bool:
+        return self.before is None or self.before.content() != self.after.content()
+
+    def refuse_breaking(self) -> None:
+        if self.after.breaking:
+            raise InvalidInput(
+                "this deployment breaks what is published: " + "; ".join(self.after.breaking),
+                hint="take the change back or give the asset a new name; or deploy with --allow-breaking and make it again",
+            )
+
+
 _HISTORY_MAX = 1000
 
 
@@ -97,18 +120,31 @@ class Deployments:
 
     async def deploy(self, project: Project, *, by: str, allow_breaking: bool = False) -> tuple[Deployment, Difference]:
         """Publish a project. One that says the same as what is deployed changes nothing."""
-        head = self._head(project.name)
-        held = await head.read()
-        before = None if held is None else await self.load(held.value.deployment)
-        after = self._next(project, before, by)
-        found = difference(before, after)
-        if before is not None and before.content() == after.content():
-            return before, found
-        if before is not None and not allow_breaking:
-            refuse_breaking(before, after)
-        await self._write(after)
-        await self._swing(head, held, after.id)
-        return after, found
+        found, held = await self._prepared(project, by)
+        if not found.is_news and found.before is not None:
+            return found.before, found.difference
+        if not allow_breaking:
+            found.refuse_breaking()
+        await self._write(found.after)
+        await self._swing(self._head(project.name), held, found.after.id)
+        return found.after, found.difference
+
+    async def prepare(self, project: Project, *, by: str) -> Prepared:
+        """What `deploy` would do. Nothing is written."""
+        return (await self._prepared(project, by))[0]
+
+    async def _prepared(self, project: Project, by: str) -> tuple[Prepared, Held[_Head] | None]:
+        held = await self._head(project.name).read()
+        if held is None:
+            after = self._next(project, None, {}, by)
+            return Prepared(None, after, difference(None, after)), held
+        before = await self.load(held.value.deployment)
+        # After a rollback the newest one knows identities that the one which counts does not; ids only grow.
+        newest = max((before.id, *held.value.history))
+        latest = before if newest == before.id else await self.load(newest)
+        known = _known(before, latest)
+        after = self._next(project, before, known, by)
+        return Prepared(before, after, difference(before, after)), held
 
     async def rollback(self, project: str, to: str | None = None) -> Deployment:
         """Let an earlier deployment count again."""
@@ -125,25 +161,23 @@ class Deployments:
         await self._swing(head, held, target)
         return found
 
-    def _next(self, project: Project, before: Deployment | None, by: str) -> Deployment:
-        known = {} if before is None else {**before.retired, **before.assets}
+    def _next(self, project: Project, before: Deployment | None, known: Mapping[str, DeployedAsset], by: str) -> Deployment:
+        earlier = _earlier(project.assets, known, set() if before is None else set(before.assets))
         assets: dict[str, DeployedAsset] = {}
-        taken: set[str] = set()
         for key, asset in sorted(project.assets.items(), key=lambda item: str(item[0])):
-            earlier = self._earlier(asset, known, project.assets)
-            asset_id = self._ulids.next() if earlier is None else earlier.asset_id
-            former = _former_keys(key, earlier)
+            was = earlier.get(key)
             assets[str(key)] = DeployedAsset(
-                asset_id=asset_id,
+                asset_id=self._ulids.next() if was is None else was.asset_id,
                 key=str(key),
                 kind=asset.kind.value,
                 fingerprint=asset.fingerprint,
                 definition=described(asset),
-                former_keys=former,
+                former_keys=_former_keys(key, was),
+                schema=self._schema(asset, was),
             )
-            taken.add(asset_id)
-        retired = {name: one for name, one in known.items() if one.asset_id not in taken}
-        return Deployment(
+        taken = {one.asset_id for one in assets.values()}
+        verdicts = _verdicts(project, assets, {} if before is None else _by_id(before))
+        after = Deployment(
             format_version=FORMAT_VERSION,
             id=self._ulids.next(),
             project=project.name,
@@ -152,28 +186,19 @@ class Deployments:
             created_by=by,
             previous=None if before is None else before.id,
             assets=assets,
-            retired=retired,
+            retired={name: one for name, one in known.items() if one.asset_id not in taken},
+            verdicts=verdicts,
         )
+        return after if before is None else msgspec.structs.replace(after, breaking=breaking(before, after))
 
-    def _earlier(
-        self,
-        asset: AssetDefinition,
-        known: Mapping[str, DeployedAsset],
-        now: Mapping[AssetKey, AssetDefinition],
-    ) -> DeployedAsset | None:
-        """What the asset was before: under its own key, or under one that it says it had."""
-        own = known.get(str(asset.key))
-        if own is not None:
-            return own
-        for former in asset.renamed_from:
-            if former in now:
-                raise InvalidInput(
-                    f"{asset.where}: {asset.key} says it was {former}, which still is an asset",
-                    hint="remove one of the two",
-                )
-            if str(former) in known:
-                return known[str(former)]
-        return None
+    def _schema(self, asset: AssetDefinition, earlier: DeployedAsset | None) -> RegisteredSchema | None:
+        kept = None if earlier is None else earlier.schema
+        if asset.schema is None:
+            return kept
+        try:
+            return registered(Schema.of(asset.schema), kept, self._ulids.next)
+        except InvalidInput as error:
+            raise InvalidInput(f"{asset.where}: {asset.key}: {error.message}", hint=error.hint) from error
 
     async def _write(self, deployment: Deployment) -> None:
         key = str(DeploymentKey(self._scope, DeploymentId(deployment.id)))
@@ -206,7 +231,7 @@ def deployed(deployment: Deployment) -> Deployed:
 
 def difference(before: Deployment | None, after: Deployment) -> Difference:
     old = {} if before is None else before.assets
-    by_id = {one.asset_id: one for one in old.values()}
+    by_id = {} if before is None else _by_id(before)
     added, changed, renamed = [], [], []
     for key, one in after.assets.items():
         earlier = by_id.get(one.asset_id)
@@ -221,19 +246,80 @@ def difference(before: Deployment | None, after: Deployment) -> Difference:
     return Difference(tuple(added), tuple(changed), tuple(renamed), tuple(sorted(gone)))
 
 
-def refuse_breaking(before: Deployment, after: Deployment) -> None:
-    """What would orphan published partitions or readers: other dimensions, and retired assets that others still read."""
-    by_id = {one.asset_id: one for one in before.assets.values()}
+def _known(before: Deployment, latest: Deployment) -> dict[str, DeployedAsset]:
+    """Every asset that ever was, by its name."""
+    later = {**latest.retired, **latest.assets}
+    ids = {one.asset_id: one for one in later.values()}
+    mine = {
+        name: msgspec.structs.replace(one, schema=remembered(one.schema, ids[one.asset_id].schema))
+        if one.asset_id in ids
+        else one
+        for name, one in {**before.retired, **before.assets}.items()
+    }
+    return {**later, **mine}
+
+
+def _earlier(
+    now: Mapping[AssetKey, AssetDefinition], known: Mapping[str, DeployedAsset], counting: set[str]
+) -> dict[AssetKey, DeployedAsset]:
+    """What each asset was before: under its own key, or under one that it says it had. No two were the same."""
+    found: dict[AssetKey, DeployedAsset] = {}
+    taken: dict[str, AssetKey] = {}
+    # The names of the deployment that counts come first: after a rollback, others may name the same asset.
+    for key in sorted(now, key=lambda key: (str(key) not in counting, str(key))):
+        own = known.get(str(key))
+        if own is not None and own.asset_id not in taken:
+            found[key], taken[own.asset_id] = own, key
+    for key, asset in sorted(now.items(), key=lambda item: str(item[0])):
+        for former in asset.renamed_from if key not in found else ():
+            if former in now:
+                raise InvalidInput(
+                    f"{asset.where}: {key} says it was {former}, which still is an asset", hint="remove one of the two"
+                )
+            was = known.get(str(former))
+            if was is None:
+                continue
+            if was.asset_id in taken:
+                raise InvalidInput(
+                    f"{asset.where}: {key} says it was {former}, and so does {taken[was.asset_id]}",
+                    hint="only one asset can go on as another: remove renamed_from from the other",
+                )
+            found[key], taken[was.asset_id] = was, key
+            break
+    return found
+
+
+def breaking(before: Deployment, after: Deployment) -> tuple[str, ...]:
+    """What would orphan published partitions or readers: other dimensions, and schemas that readers cannot follow."""
+    by_id = _by_id(before)
     problems = []
     for one in after.assets.values():
         earlier = by_id.get(one.asset_id)
         if earlier is not None and _shape(earlier.definition["partitions"]) != _shape(one.definition["partitions"]):
             problems.append(f"{one.key} is partitioned otherwise: its published partitions would no longer be found")
-    if problems:
-        raise InvalidInput(
-            "this deployment breaks what is published: " + "; ".join(problems),
-            hint="give the asset a new name, or deploy with --allow-breaking and make it again",
-        )
+    for key, verdict in sorted(after.verdicts.items()):
+        problems += [f"{key} is {verdict.compatibility} compatible: {refusal}" for refusal in verdict.refused]
+    return tuple(problems)
+
+
+def _verdicts(
+    project: Project, assets: Mapping[str, DeployedAsset], before: Mapping[str, DeployedAsset]
+) -> dict[str, SchemaVerdict]:
+    """On every declared schema that is not as the deployment before had it."""
+    found = {}
+    for key, asset in project.assets.items():
+        now = assets[str(key)]
+        earlier = before.get(now.asset_id)
+        if earlier is None or earlier.schema is None or now.schema is None:
+            continue
+        verdict = judged(earlier.schema, now.schema, asset.compatibility, asset.write.properties)
+        if verdict is not None:
+            found[str(key)] = verdict
+    return found
+
+
+def _by_id(deployment: Deployment) -> dict[str, DeployedAsset]:
+    return {one.asset_id: one for one in deployment.assets.values()}
 
 
 def _shape(partitions: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any]]:

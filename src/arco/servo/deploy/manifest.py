@@ -12,13 +12,17 @@ import msgspec
 from arco.kernel.canonical_json import canonical_bytes
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
+from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
 
 FORMAT_VERSION = 1
 
 
 class DeployedAsset(msgspec.Struct, frozen=True, kw_only=True):
-    """One asset. `former_keys` are names it had in earlier deployments; they still find it."""
+    """One asset. `former_keys` are names it had in earlier deployments; they still find it.
+
+    `schema` is the last one that was declared; it stays when the declaration goes, so that its ids are there if it comes back.
+    """
 
     asset_id: str
     key: str
@@ -26,10 +30,11 @@ class DeployedAsset(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     definition: dict[str, Any]
     former_keys: tuple[str, ...] = ()
+    schema: RegisteredSchema | None = None
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was published at once."""
+    """Everything that was published at once. `verdicts` are on the schemas that it changed; `breaking` is what it broke."""
 
     format_version: int
     id: str
@@ -40,12 +45,14 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     previous: str | None
     assets: dict[str, DeployedAsset]
     retired: dict[str, DeployedAsset] = {}
+    verdicts: dict[str, SchemaVerdict] = {}
+    breaking: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, order="deterministic")
 
     def content(self) -> str:
-        """What it says, without who and when: two deployments of one content are one."""
+        """What it says, without who, when and what it changed: two deployments of one content are one."""
         return fingerprint(
             "deployment", self.project, msgspec.json.encode((self.assets, self.retired), order="deterministic")
         )
@@ -80,6 +87,7 @@ def described(asset: AssetDefinition) -> dict[str, Any]:
             "properties": dict(asset.write.properties),
         },
         "compatibility": asset.compatibility.value,
+        "schema_declared": asset.schema is not None,
         "fresh_within_s": asset.fresh_within_s,
         "retention": {
             "days": asset.retention.days,

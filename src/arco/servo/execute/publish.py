@@ -56,7 +56,7 @@ class Publication:
     `base` is the table as it was inspected; for a table that does not exist yet, as it was staged. `schema` is the one the
     files were written with, if the table has to take it over. `at_ms` is when the attempt began to publish: it is part of the
     key, so whoever settles the attempt must know it. `snapshot_id` is the snapshot's if it was announced before; otherwise one
-    is drawn. `facts` go into the snapshot's summary.
+    is drawn. A table that is created belongs to the asset of `asset_id`. `facts` go into the snapshot's summary.
     """
 
     levels: Levels
@@ -73,6 +73,7 @@ class Publication:
     ref: str = MAIN
     creates: bool = False
     snapshot_id: int | None = None
+    asset_id: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, rebase: int) -> str:
@@ -174,7 +175,9 @@ class Publisher:
                 await self._catalog.parts.clock.sleep(2.0**repeat / 4)
             try:
                 if one.creates:
-                    return await self._catalog.staging.create_by_commit(one.levels, one.name, request, key, self._source)
+                    return await self._catalog.staging.create_by_commit(
+                        one.levels, one.name, request, key, self._source, one.asset_id
+                    )
                 done = await self._catalog.table_commits.commit(one.levels, one.name, request, key, self._source)
             except KeyReused as used:
                 # Nobody else makes this key, so whoever used it settled this attempt, or runs it a second time.

@@ -83,7 +83,7 @@ class LogWriter:
             group, self._waiting = self._waiting, []
             try:
                 await self._settle(group)
-            except ArcoError as error:
+            except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
                 for one in group:
                     _tell(one, error)
 
@@ -150,7 +150,7 @@ class LogWriter:
         return made, size_bytes
 
 
-def _tell(one: _Proposal, error: ArcoError | None) -> None:
+def _tell(one: _Proposal, error: Exception | None) -> None:
     if one.decided.done():
         return
     if error is None:

@@ -5,6 +5,7 @@ with one key, in one moment or a day apart, start one run, and a request whose s
 The key lives as long as its run.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -40,7 +41,7 @@ class RunRequest:
     on_failure: OnFailure = OnFailure.KEEP_GOING
     idempotency_key: str | None = None
     about: str = ""
-    events: tuple[Draft, ...] = ()
+    announce: Callable[[RunId], tuple[Draft, ...]] = lambda _: ()
 
     def __post_init__(self) -> None:
         if self.max_parallelism < 1:
@@ -96,7 +97,7 @@ async def start_run(
         timeout_s=request.timeout_s,
         on_failure=request.on_failure,
         idempotency_key=request.idempotency_key,
-        events=named(request.events, scope, ulids, clock.now_ms()),
+        events=named(request.announce(run), scope, ulids, clock.now_ms()),
     )
     return Started(log, plan, is_new=await log.append([created]))
 

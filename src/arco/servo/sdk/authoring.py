@@ -18,6 +18,7 @@ from arco.quality.builtin import duration_s, function_check
 from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
 from arco.quality.gates import GatingPolicy, policy
+from arco.quality.schemas import Schema
 from arco.servo.partitions.axes import Axis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry, Write, WriteMode
@@ -239,7 +240,7 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
         "partitions": partitioned(given.get("partitions")),
         "checks": tuple(given.get("checks", ())),
         "write": _write(given),
-        "schema": given.get("schema"),
+        "schema": None if given.get("schema") is None else Schema.of(given["schema"]),
         "compatibility": _choice(Compatibility, given.get("compatibility", "backward"), "compatibility"),
         "gate": None if gate is None else policy(gate),
         "retry": Retry(attempts=retry) if isinstance(retry, int) else retry or Retry(),

@@ -1,0 +1,141 @@
+"""The table that an output goes to: as it is, as it will be with the output's columns, or staged if there is none yet.
+
+A table that does not exist is only staged: its first commit creates it, with its rows, in one step. A schema that changes is
+judged by the one table of compatible changes before anything is written. Tasks of one process that would create the same table
+take turns, so that the second finds what the first created; of several processes one wins, and the others try again.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from arco.catalog.catalog import Catalog
+from arco.catalog.committer import Author
+from arco.catalog.namespaces import create_namespace
+from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.requests import CreateTable
+from arco.iceberg.shape import JsonObject
+from arco.kernel.errors import AlreadyExists, InvalidMetadata, NotFound
+from arco.quality.compatibility import Compatibility, verdict
+from arco.quality.schemas import Schema, mismatches
+from arco.servo.execute.layout import partition_spec, sort_order
+from arco.servo.execute.output_schema import Missing, merge, with_new_ids
+from arco.servo.execute.publish import SOURCE, evolved
+from arco.servo.sdk.definitions import AssetDefinition
+from arco.servo.sdk.tables import TableName
+
+_AUTHOR = Author(SOURCE.principal)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where an output goes. `base` is the table as it was looked at; `written` as its new files are written."""
+
+    name: TableName
+    base: TableMetadata
+    written: TableMetadata
+    schema: JsonObject | None
+    creates: bool
+
+
+class Destinations:
+    """The tables that one process writes to."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._creating: defaultdict[TableName, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def load(self, name: TableName) -> TableMetadata | None:
+        """A table as it is now; None if there is none."""
+        try:
+            _, found = await self._catalog.tables.load(*name)
+        except NotFound:
+            return None
+        return found.metadata
+
+    @asynccontextmanager
+    async def turn(self, name: TableName) -> AsyncIterator[None]:
+        """Held while a table may be created here: whoever waits finds it when its turn has come."""
+        if await self.load(name) is not None:
+            yield
+            return
+        async with self._creating[name]:
+            yield
+
+    async def of(
+        self,
+        asset: AssetDefinition,
+        name: TableName,
+        output: JsonObject,
+        *,
+        whole: bool = False,
+        plain: bool = False,
+    ) -> Destination:
+        """Where an output with these columns goes.
+
+        `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
+        """
+        base = await self.load(name)
+        if base is None:
+            return await self._staged(asset, name, output, plain=plain)
+        merged = merge(
+            base.current_schema,
+            output,
+            last_column_id=base.last_column_id,
+            missing=Missing.DROP if whole else Missing.KEEP,
+            format_version=base.format_version,
+        )
+        if not merged.evolves:
+            return Destination(name, base, base, None, creates=False)
+        refuse_incompatible(asset, base.current_schema, merged.schema, base.format_version)
+        written = evolved(base, merged.schema, self._catalog.parts.clock.now_ms())
+        return Destination(name, base, written, merged.schema, creates=False)
+
+    async def _staged(self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool) -> Destination:
+        levels, table = name
+        schema = with_new_ids(output)
+        request = CreateTable(
+            table,
+            schema,
+            partition_spec=None if plain else partition_spec(asset, schema),
+            write_order=None if plain else sort_order(asset, schema),
+            properties={} if plain else dict(asset.write.properties),
+        )
+        for depth in range(1, len(levels) + 1):
+            await self._need_namespace(levels[:depth])
+        key = self._catalog.parts.markers.request_key(None, "stage", "")
+        staged = await self._catalog.staging.stage(levels, request, key)
+        return Destination(name, staged, staged, None, creates=True)
+
+    async def _need_namespace(self, levels: tuple[str, ...]) -> None:
+        if levels in (await self._catalog.parts.tier1.current()).names.namespaces:
+            return
+        key = self._catalog.parts.markers.request_key(None, "create_namespace", "")
+        with suppress(AlreadyExists):
+            await create_namespace(self._catalog.parts, levels, {}, key, _AUTHOR)
+
+
+def refuse_incompatible(asset: AssetDefinition, before: JsonObject, after: JsonObject, format_version: int) -> None:
+    """A change of the schema that would break whoever reads the table, with the reason and the way out."""
+    found = verdict(Schema.of(before), Schema.of(after), asset.compatibility, format_version=format_version)
+    if found.allowed:
+        return
+    first = found.refusals[0]
+    raise InvalidMetadata(
+        f"{asset.where}: {asset.key}: {'; '.join(str(one) for one in found.refusals[:3])}",
+        hint=f"{first.way_out}; or say compatibility={Compatibility.NONE.value!r}",
+    )
+
+
+def refuse_other_columns(asset: AssetDefinition, output: JsonObject) -> None:
+    """An output that is not what its asset declares."""
+    if asset.schema is None:
+        return
+    wrong = mismatches(Schema.of(asset.schema), Schema.of(with_new_ids(output)), allow_extra=False)
+    if wrong:
+        raise InvalidMetadata(
+            f"{asset.where}: {asset.key} does not return the columns it declares: {'; '.join(wrong[:3])}",
+            hint="return them, or change schema=…",
+        )

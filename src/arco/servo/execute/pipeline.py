@@ -1,0 +1,168 @@
+"""A project at work: deployed, planned, started and driven to its end, in one process with one Spark session.
+
+Spark is started only when there is something to do, and after the plan is stored. What must never enter: how anything is shown.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from arco.catalog.catalog import Catalog
+from arco.kernel.errors import Conflict
+from arco.kernel.ids import RunId
+from arco.ledger.appender import Appender
+from arco.ledger.run_entries import OnFailure, Trigger
+from arco.ledger.run_state import RunState
+from arco.servo.deploy.deploying import Deployments, deployed
+from arco.servo.deploy.manifest import Deployment
+from arco.servo.execute.file_access import file_io
+from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
+from arco.servo.execute.spark_executor import Bench, SparkExecutor
+from arco.servo.execute.spark_session import Session, SparkSettings, open_session
+from arco.servo.execute.spark_threads import SparkThreads
+from arco.servo.plan.document import Plan
+from arco.servo.plan.facts import PlanningSnapshot
+from arco.servo.plan.planner import PlanRequest, plan
+from arco.servo.plan.staleness import World
+from arco.servo.schedule.announcing import Announcements, begun
+from arco.servo.schedule.driver import Driver, Ground, Options
+from arco.servo.schedule.executor import NoObserver, Observer, TaskPolicy
+from arco.servo.schedule.settling import CatalogSettler
+from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
+from arco.servo.sdk.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan with everything it was made from."""
+
+    plan: Plan
+    snapshot: PlanningSnapshot
+    deployment: Deployment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HowToRun:
+    """What somebody says about a run, beside what is to be made."""
+
+    trigger: Trigger = Trigger.MANUAL
+    parallelism: int = 4
+    timeout_s: float | None = None
+    on_failure: OnFailure = OnFailure.KEEP_GOING
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A project, the workspace that it publishes to, and the Spark that it runs on. `root` and `options` are the lake's."""
+
+    catalog: Catalog
+    project: Project
+    root: str
+    options: Mapping[str, str]
+    spark: SparkSettings
+    by: str
+    observer: Observer = field(default_factory=NoObserver)
+
+    @property
+    def deployments(self) -> Deployments:
+        parts = self.catalog.parts
+        return Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+
+    async def prepare(self, request: PlanRequest) -> Prepared:
+        """Deploy what is not deployed yet, look at what there is, and plan."""
+        deployment, _ = await self.deployments.deploy(self.project, by=self.by)
+        snapshot = await gather(self.catalog, self.project, deployment, file_options=self.options)
+        made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
+        return Prepared(made, snapshot, deployment)
+
+    async def start(self, prepared: Prepared, how: HowToRun) -> Started:
+        """A run of a plan; the one that was started before with the same key, if there is one."""
+        parts = self.catalog.parts
+        await store_snapshot(self.catalog, prepared.snapshot)
+        request = RunRequest(
+            trigger=how.trigger,
+            who=self.by,
+            max_parallelism=how.parallelism,
+            timeout_s=how.timeout_s,
+            on_failure=how.on_failure,
+            idempotency_key=how.key,
+            about=self.project.name,
+            announce=lambda run: begun(run, prepared.plan, self.project.name, how.trigger.value, self.by),
+        )
+        return await start_run(parts.tier1.store, parts.scope, prepared.plan, request, parts.clock, parts.entropy)
+
+    async def open(self, run: RunId) -> Started:
+        """A run that was started before."""
+        parts = self.catalog.parts
+        started = await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+        if started.plan.spec.code_version != self.project.code_version and not started.log.state.is_finished:
+            raise Conflict(
+                f"run {run} was planned for code {started.plan.spec.code_version}, and the code is"
+                f" {self.project.code_version} now",
+                hint="check out that code to go on with it, or plan anew: arco run",
+            )
+        return started
+
+    async def drive(self, started: Started, *, seize: bool = False) -> RunState:
+        """Drive a run to its end. Cancelled, it stops what it started and writes down that it did."""
+        if started.log.state.is_finished and not started.log.state.owed:
+            return started.log.state
+        deployment = await self.deployments.load(started.plan.spec.deployment)
+        snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
+        session = await asyncio.to_thread(open_session, self._settings(), self.root, self.options)
+        try:
+            return await self._driven(started, deployment, snapshot, session, seize=seize)
+        finally:
+            await asyncio.to_thread(session.stop)
+
+    def _settings(self) -> SparkSettings:
+        return replace(self.spark, python_path=(*self.spark.python_path, self.project.folder))
+
+    async def _driven(
+        self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool
+    ) -> RunState:
+        parts = self.catalog.parts
+        world = World(self.project.graph, snapshot)
+        asset_ids = {key: one.asset_id for key, one in deployment.assets.items()}
+        created = started.log.state.run.created
+        slots = 4 if created is None else created.max_parallelism
+        threads = SparkThreads(session, slots)
+        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        bench = Bench(
+            catalog=self.catalog,
+            io=file_io(self.options),
+            threads=threads,
+            world=world,
+            plan=started.plan,
+            asset_ids=asset_ids,
+            folder=self.project.folder,
+            state=lambda: started.log.state,
+        )
+        ground = Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy)
+        options = Options(
+            policies=self._policies(started.plan),
+            slots=slots,
+            observer=self.observer,
+            announce=Announcements(started.log.run, started.plan, asset_ids),
+            seize=seize,
+        )
+        driver = Driver(ground, started.log, started.plan, SparkExecutor(bench), options)
+        try:
+            return await self._until_done(driver)
+        finally:
+            threads.close()
+            await appender.close()
+
+    async def _until_done(self, driver: Driver) -> RunState:
+        """Driven to the end. A first cancellation is written down, and the run comes to an orderly end."""
+        driving = asyncio.ensure_future(driver.drive())
+        try:
+            return await asyncio.shield(driving)
+        except asyncio.CancelledError:
+            driver.cancel(self.by, "interrupted")
+            return await driving
+
+    def _policies(self, planned: Plan) -> dict[str, TaskPolicy]:
+        by_key = {str(key): TaskPolicy(one.retry, one.timeout_s) for key, one in self.project.assets.items()}
+        return {task.id: by_key[task.asset] for task in planned.spec.tasks}

@@ -1,0 +1,190 @@
+"""What is said of an output before it is published: the summary of its snapshot, and its events.
+
+Both are made when the output is written, checked and decided, under ids that are known by then; so they are the same in the
+run's log, in the table and in the ledger, whoever delivers them. One event speaks of all partitions of a task, as ranges.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arco.iceberg.metadata import TableMetadata
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import EventId, encode_ulid
+from arco.ledger.drafts import Draft
+from arco.ledger.envelope import EventType
+from arco.ledger.execution_events import (
+    CHECK_EXECUTED,
+    LINEAGE_RECORDED,
+    MATERIALIZATION_COMPLETED,
+    OUTPUT_HELD,
+    CheckExecuted,
+    LineageRecorded,
+    MaterializationCompleted,
+    OutputHeld,
+    Payload,
+)
+from arco.quality.gates import Decision
+from arco.quality.results import CheckResult
+from arco.servo.execute.data_files import Written
+from arco.servo.execute.table_state import pyiceberg_schema, pyiceberg_spec
+from arco.servo.execute.values import python_value
+from arco.servo.plan.document import Plan, PlannedTask
+from arco.servo.sdk.definitions import AssetDefinition
+
+_COUNTS_MAX = 10_000
+"""How many partitions an event counts one by one. Beyond that the table's own metadata has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Everything that is known of an output when its gate has decided."""
+
+    run_id: str
+    attempt: int
+    materialization_id: str
+    task: PlannedTask
+    plan: Plan
+    asset: AssetDefinition
+    asset_id: str
+    table: TableMetadata
+    written: Written
+    rows: int
+    inputs: dict[str, list[dict[str, Any]]]
+    input_snapshots: dict[str, int | None]
+    full_reads: dict[str, str]
+    results: tuple[CheckResult, ...]
+    decision: Decision
+    snapshot_id: int | None
+    branch: str | None
+    started_ms: int
+    now_ms: int
+    edges: list[dict[str, Any]]
+
+    @property
+    def failed_checks(self) -> tuple[str, ...]:
+        return tuple(one.check for one in self.results if not one.passed)
+
+
+def summary(made: Made) -> dict[str, str]:
+    """For the snapshot, beside what every publish says."""
+    facts = {
+        "arco.asset": str(made.asset.key),
+        "arco.asset-id": made.asset_id,
+        "arco.plan-fingerprint": made.plan.fingerprint,
+        "arco.code-version": made.plan.spec.code_version,
+        "arco.code": made.asset.fingerprint,
+        "arco.input-snapshots": _json(made.input_snapshots),
+        "arco.checks": _json({"run": len(made.results), "failed": list(made.failed_checks)}),
+        "arco.action": made.decision.action.value,
+    }
+    if made.full_reads:
+        facts["arco.full-reads"] = _json(made.full_reads)
+    return facts
+
+
+def events(made: Made) -> tuple[Draft, ...]:
+    """What the ledger is owed when the commit has landed."""
+    outcome = _completed(made) if made.decision.effect.main_moves else _held(made)
+    checks = (_checked(made, one) for one in made.results)
+    lineage = (_lineage(made),) if made.edges and made.decision.effect.main_moves else ()
+    return (outcome, *checks, *lineage)
+
+
+def _completed(made: Made) -> Draft:
+    payload = MaterializationCompleted(
+        materialization_id=made.materialization_id,
+        run_id=made.run_id,
+        task_id=made.task.id,
+        attempt=made.attempt,
+        asset=str(made.asset.key),
+        asset_id=made.asset_id,
+        table_uuid=made.table.table_uuid,
+        partitions=made.task.partitions,
+        code=made.asset.fingerprint,
+        code_version=made.plan.spec.code_version,
+        plan_fingerprint=made.plan.fingerprint,
+        inputs=made.inputs,
+        input_snapshots=made.input_snapshots,
+        snapshot_id=made.snapshot_id,
+        rows=made.rows,
+        bytes=made.written.size_bytes,
+        files=len(made.written.files),
+        schema_id=made.table.current_schema_id,
+        started_ms=made.started_ms,
+        published_ms=made.now_ms,
+        counts=_counts(made),
+        checks_failed=made.failed_checks,
+        mode=made.asset.write.mode.value,
+    )
+    return _draft(made, payload, MATERIALIZATION_COMPLETED, "")
+
+
+def _held(made: Made) -> Draft:
+    payload = OutputHeld(
+        materialization_id=made.materialization_id,
+        run_id=made.run_id,
+        task_id=made.task.id,
+        asset=str(made.asset.key),
+        asset_id=made.asset_id,
+        partitions=made.task.partitions,
+        action=made.decision.action.value,
+        reasons=tuple(str(reason) for reason in made.decision.reasons),
+        branch=made.branch,
+        snapshot_id=made.snapshot_id,
+    )
+    return _draft(made, payload, OUTPUT_HELD, "")
+
+
+def _checked(made: Made, result: CheckResult) -> Draft:
+    asked = next((one.action.value for one in made.decision.reasons if one.check == result.check), "continue")
+    payload = CheckExecuted(
+        check_id=fingerprint("check of an asset", made.asset_id, result.check)[:32],
+        run_id=made.run_id,
+        task_id=made.task.id,
+        materialization_id=made.materialization_id,
+        asset=str(made.asset.key),
+        asset_id=made.asset_id,
+        partitions=made.task.partitions,
+        result=result.document(),
+        action=asked,
+    )
+    return _draft(made, payload, CHECK_EXECUTED, result.check)
+
+
+def _lineage(made: Made) -> Draft:
+    payload = LineageRecorded(
+        run_id=made.run_id, task_id=made.task.id, materialization_id=made.materialization_id, edges=made.edges
+    )
+    return _draft(made, payload, LINEAGE_RECORDED, "")
+
+
+def _draft(made: Made, payload: Payload, kind: EventType, about: str) -> Draft:
+    drawn = int(fingerprint("event", made.materialization_id, str(made.attempt), kind, about)[:20], 16)
+    event_id = EventId(encode_ulid(made.now_ms << 80 | drawn))
+    return payload.draft(kind, str(event_id), subject=str(made.asset.key), run_id=made.run_id)
+
+
+def _counts(made: Made) -> list[dict[str, Any]]:
+    """Rows, files and bytes of each partition tuple, by the names of the table's partition fields."""
+    spec = next(one for one in made.table.document["partition-specs"] if one["spec-id"] == made.table.default_spec_id)
+    kinds = pyiceberg_spec(spec).partition_type(pyiceberg_schema(made.table.current_schema)).fields
+    found = made.written.partitions
+    if not spec["fields"] or len(found) > _COUNTS_MAX:
+        return []
+    return [
+        {"partition": _named(spec, kinds, values), "rows": rows, "files": files, "bytes": size}
+        for values, (files, rows, size) in sorted(found.items(), key=lambda one: str(one[0]))
+    ]
+
+
+def _named(spec: dict[str, Any], kinds: Sequence[Any], values: Iterable[Any]) -> dict[str, str | None]:
+    return {
+        field["name"]: None if value is None else str(python_value(str(kind.field_type), value))
+        for field, kind, value in zip(spec["fields"], kinds, values, strict=True)
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,380 @@
+"""One attempt of one task, from its inputs to its commit.
+
+    pin → compute → find the table → write → check → decide → set rows aside → stage → publish
+
+Everything before `stage` is invisible and repeatable; files of an attempt that ends here are left to upkeep. What is staged is
+in the run's log before the commit is sent, with the key that it is sent with, so that anybody can settle it. A first commit
+creates the table with its rows; an output that its gate holds back is committed to a branch of its own, and main stays as it is.
+
+What must never enter: deciding what runs, and any other way to commit than the catalog's.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyiceberg.io import FileIO
+from pyspark.sql import DataFrame
+
+from arco.catalog.catalog import Catalog
+from arco.iceberg.metadata import MAIN
+from arco.kernel.errors import Fenced
+from arco.ledger.run_entries import Failure
+from arco.ledger.run_state import RunState
+from arco.quality.gates import decide
+from arco.servo.execute.data_files import Written
+from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
+from arco.servo.execute.partition_filters import where
+from arco.servo.execute.pinned import pin
+from arco.servo.execute.provenance import Made, events, summary
+from arco.servo.execute.publish import Publication, Publisher
+from arco.servo.execute.snapshots import Append, Change, ReplaceAll
+from arco.servo.execute.spark_checks import measure, split
+from arco.servo.execute.spark_code import computed
+from arco.servo.execute.spark_failures import failure_of
+from arco.servo.execute.spark_inputs import Frames, TableInput, frames
+from arco.servo.execute.spark_read import open_files
+from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
+from arco.servo.execute.spark_threads import SparkThreads
+from arco.servo.execute.spark_types import iceberg_schema, spark_schema
+from arco.servo.execute.spark_write import write
+from arco.servo.execute.target import Target
+from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.document import Plan, PlannedInput, PlannedTask
+from arco.servo.plan.staleness import World
+from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output
+from arco.servo.schedule.publish_keys import snapshot_id
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
+from arco.servo.sdk.run_context import RunContext
+from arco.servo.sdk.tables import quarantine_of, table_of
+
+OPERATION = "publish"
+HELD = "held-"
+"""What branches of outputs that were held back begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What every attempt of a run works with."""
+
+    catalog: Catalog
+    io: FileIO
+    threads: SparkThreads
+    world: World
+    plan: Plan
+    asset_ids: Mapping[str, str]
+    folder: Path
+    state: Callable[[], RunState]
+
+
+class SparkExecutor:
+    """Runs tasks of one run in one Spark session."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._destinations = Destinations(bench.catalog)
+        self._publisher = Publisher(bench.catalog)
+        self._tasks = {task.id: task for task in bench.plan.spec.tasks}
+
+    async def run(self, task: PlannedTask, attempt: Attempt) -> Outcome:
+        """One attempt. Whatever goes wrong is said in the words of `failures.py`."""
+        try:
+            return await _Work(self._bench, self._destinations, self._publisher, self._tasks, task, attempt).go()
+        except Fenced:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the asset's code raises is how the attempt ended
+            return Failed(_said(error))
+
+
+def _said(error: Exception) -> Failure:
+    found = failure_of(error)
+    at = f"{found.where}: " if found.where and found.where not in found.message else ""
+    hints = [f"{hint.action}: {hint.command}" if hint.command else hint.action for hint in found.hints]
+    return Failure(
+        kind=found.category.value, message=f"{at}{found.message}", transient=found.transient, hint="; ".join(hints)
+    )
+
+
+@dataclass(slots=True)
+class _Computed:
+    """What the code made, before anything was executed."""
+
+    frames: Frames
+    rows: DataFrame
+    aside: DataFrame | None
+    schema: dict[str, Any]
+    aside_schema: dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What was written and checked."""
+
+    new: Written
+    everything: Written
+    change: Change
+    aside: Written | None
+    results: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Work:
+    bench: Bench
+    destinations: Destinations
+    publisher: Publisher
+    tasks: Mapping[str, PlannedTask]
+    task: PlannedTask
+    attempt: Attempt
+    asset: AssetDefinition = field(init=False)
+    selected: PartitionSet = field(init=False)
+    started_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        world = self.bench.world
+        self.asset = next(one for key, one in world.graph.assets.items() if str(key) == self.task.asset)
+        self.selected = world.partitioning(self.asset.key).read(self.task.partitions)
+        self.started_ms = self.bench.catalog.parts.clock.now_ms()
+
+    async def go(self) -> Outcome:
+        tables, files = await self._inputs()
+        done = await self._in_spark("reading", lambda: self._compute(tables, files))
+        async with self.destinations.turn(table_of(self.asset)):
+            place = await self.destinations.of(
+                self.asset,
+                table_of(self.asset),
+                done.schema,
+                whole=self._replaces_all(done.frames),
+            )
+            aside = await self._aside_place(done)
+            stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
+            return await self._publish(tables, files, done.frames, place, aside, stored)
+
+    # Inputs
+
+    async def _inputs(self) -> tuple[list[TableInput], list[tuple[InputDefinition, PlannedInput]]]:
+        planned = {one.parameter: one for one in self.task.inputs}
+        given = [(one, planned[one.parameter]) for one in self.asset.inputs]
+        files = [(one, what) for one, what in given if one.kind is InputKind.FILES]
+        tables = await asyncio.gather(*(self._table(*one) for one in given if one[0].kind is not InputKind.FILES))
+        return list(tables), files
+
+    async def _table(self, given: InputDefinition, planned: PlannedInput) -> TableInput:
+        world, upstream = self.bench.world, given.asset
+        assert upstream is not None  # noqa: S101 - only files have no asset
+        partitioning = world.partitioning(upstream)
+        table = await self.destinations.load(table_of(world.graph.assets[upstream]))
+        pinned = pin(planned, partitioning, self.tasks, self.bench.state(), table)
+        return TableInput(given, pinned, partitioning, table, planned.since)
+
+    # Spark
+
+    async def _in_spark(self, phase: str, work: Callable[[], Any]) -> Any:
+        group = f"{self.attempt.run}/{self.task.id}/{self.attempt.number}"
+
+        def progressed(found: Any) -> None:
+            counts = {} if found is None else {"tasks_done": found.tasks_done, "tasks": found.tasks}
+            self.attempt.progress({"phase": phase, **counts})
+
+        self.attempt.progress({"phase": phase})
+        return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", work, progressed)
+
+    def _compute(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> _Computed:
+        spark = self.bench.threads.session.spark
+        found = frames(spark, self.bench.io, self.asset, tables, files, self.bench.folder)
+        rows = computed(self.asset, found.inputs, self._context(spark))
+        refuse_other_columns(self.asset, iceberg_schema(rows.schema))
+        good, bad = split(self.asset.checks, rows, str(self.attempt.run), self.task.id, self._logical_ms())
+        aside_schema = None if bad is None else iceberg_schema(bad.schema)
+        return _Computed(found, good, bad, iceberg_schema(good.schema), aside_schema)
+
+    def _context(self, spark: Any) -> RunContext:
+        return RunContext(
+            run_id=str(self.attempt.run),
+            asset=str(self.asset.key),
+            partitioning=self.bench.world.partitioning(self.asset.key),
+            selected=self.selected,
+            params=self.asset.parameters,
+            spark=spark,
+            logical_time_ms=self._logical_ms(),
+            attempt=self.attempt.number,
+        )
+
+    def _logical_ms(self) -> int:
+        return self.bench.world.snapshot.at_ms
+
+    def _store(self, done: _Computed, place: Destination, aside: Destination | None) -> _Stored:
+        spark, io = self.bench.threads.session.spark, self.bench.io
+        target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
+        new = write(done.rows, target, io)
+        kept = None
+        if aside is not None and done.aside is not None:
+            kept = write(done.aside, Target.of(aside.written, self.attempt.materialization_id, self.attempt.number), io)
+        self.attempt.progress({"phase": "checking", "rows": new.rows})
+        back = open_files(spark, spark_schema(target.schema), [one.file_path for one in new.files])
+        rows = back if new.files else spark.createDataFrame([], spark_schema(target.schema, ids=False))
+        results = measure(
+            self.asset.checks,
+            rows,
+            tables=done.frames.checked,
+            logical_time_ms=self._logical_ms(),
+            aside=0 if kept is None else kept.rows,
+        )
+        everything, change = self._change(new, done.frames, place, target)
+        return _Stored(new, everything, change, kept, results)
+
+    def _change(self, new: Written, found: Frames, place: Destination, target: Target) -> tuple[Written, Change]:
+        """What the output does to the table, and the files that takes."""
+        spark, io = self.bench.threads.session.spark, self.bench.io
+        if self._replaces_all(found):
+            return new, ReplaceAll()
+        match self.asset.write.mode:
+            case WriteMode.APPEND:
+                return new, Append()
+            case WriteMode.MERGE:
+                return merge_by_key(spark, place.base, io, new, self.asset.write.key, target)
+            case _:
+                partitioning = self.bench.world.partitioning(self.asset.key)
+                rows = where(partitioning, self.selected, target.schema, str(self.asset.key))
+                return replace_matching(spark, place.written, io, new, rows, target)
+
+    def _replaces_all(self, found: Frames) -> bool:
+        """Without partitions a replacement is of everything. So is an append that had to read what was appended before."""
+        mode = self.asset.write.mode
+        if mode is WriteMode.APPEND:
+            return bool(found.full_reads)
+        return mode is WriteMode.FULL or (mode is WriteMode.REPLACE and not self.asset.partitions.axes)
+
+    # Publishing
+
+    async def _aside_place(self, done: _Computed) -> Destination | None:
+        if done.aside_schema is None:
+            return None
+        return await self.destinations.of(self.asset, quarantine_of(self.asset), done.aside_schema, plain=True)
+
+    async def _publish(
+        self,
+        tables: list[TableInput],
+        files: list[tuple[InputDefinition, PlannedInput]],
+        found: Frames,
+        place: Destination,
+        aside: Destination | None,
+        stored: _Stored,
+    ) -> Outcome:
+        self.attempt.progress({"phase": "publishing", "rows": stored.new.rows})
+        decision = decide(stored.results, self.asset.gate)
+        branch = None if decision.effect.main_moves else f"{HELD}{self.attempt.materialization_id}"
+        made = self._made(tables, files, found, place, stored, decision, branch)
+        if aside is not None and stored.aside is not None and stored.aside.rows:
+            await self.publisher.publish(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
+        commit = Commit(OPERATION, table_uuid=place.base.table_uuid, snapshot_id=made.snapshot_id)
+        ticket = await self.attempt.stage(
+            Output(
+                action=decision.action,
+                commit=commit,
+                written=_facts(stored),
+                checks=tuple(one.document() for one in stored.results),
+                decision=decision.describe(),
+                events=events(made),
+            )
+        )
+        one = self._publication(place, stored.everything, stored.change, made, branch or MAIN, at_ms=ticket.at_ms)
+        done = await self.publisher.publish(one)
+        return Done(done.snapshot_id)
+
+    def _publication(
+        self,
+        place: Destination,
+        written: Written,
+        change: Change,
+        made: Made,
+        ref: str,
+        *,
+        at_ms: int | None = None,
+        quarantine: bool = False,
+    ) -> Publication:
+        levels, name = place.name
+        # Rows that were set aside are published once for a task, whichever attempt does it: their key is their own.
+        task_id = f"{self.task.id}/quarantine" if quarantine else self.task.id
+        return Publication(
+            levels=levels,
+            name=name,
+            base=place.base,
+            files=written.files,
+            change=change,
+            run_id=str(self.attempt.run),
+            task_id=task_id,
+            materialization_id=self.attempt.materialization_id,
+            attempt=self.attempt.number,
+            at_ms=made.now_ms if at_ms is None else at_ms,
+            schema=place.schema,
+            ref=ref,
+            creates=place.creates,
+            snapshot_id=None if quarantine else made.snapshot_id,
+            asset_id=None if quarantine else made.asset_id,
+            facts=summary(made),
+        )
+
+    def _made(
+        self,
+        tables: list[TableInput],
+        files: list[tuple[InputDefinition, PlannedInput]],
+        found: Frames,
+        place: Destination,
+        stored: _Stored,
+        decision: Any,
+        branch: str | None,
+    ) -> Made:
+        read = [one for one in tables if one.given.kind is not InputKind.CHECK]
+        versions = {one.given.parameter: one.pinned.versions.document(one.partitioning) for one in read}
+        versions |= {given.parameter: planned.versions for given, planned in files}
+        return Made(
+            run_id=str(self.attempt.run),
+            attempt=self.attempt.number,
+            materialization_id=str(self.attempt.materialization_id),
+            task=self.task,
+            plan=self.bench.plan,
+            asset=self.asset,
+            asset_id=self.bench.asset_ids[str(self.asset.key)],
+            table=place.written,
+            written=stored.everything,
+            rows=stored.new.rows,
+            inputs=versions,
+            input_snapshots={one.given.parameter: one.pinned.snapshot_id for one in read},
+            full_reads=dict(found.full_reads),
+            results=stored.results,
+            decision=decision,
+            snapshot_id=snapshot_id(self.attempt.run, self.attempt.task, self.attempt.number),
+            branch=branch,
+            started_ms=self.started_ms,
+            now_ms=self.bench.catalog.parts.clock.now_ms(),
+            edges=self._edges(tables, files),
+        )
+
+    def _edges(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> list[dict[str, Any]]:
+        """One edge an input: what was read, to make what."""
+        ids = self.bench.asset_ids
+        own = {"to": str(self.asset.key), "to_id": ids[str(self.asset.key)], "to_partitions": self.task.partitions}
+        edges = [
+            {
+                "from": str(one.given.asset),
+                "from_id": ids.get(str(one.given.asset)),
+                "from_partitions": one.pinned.planned.partitions,
+                "from_snapshot": one.pinned.snapshot_id,
+                "kind": one.given.kind.value,
+                **own,
+            }
+            for one in tables
+        ]
+        return [*edges, *({"from": given.path, "kind": given.kind.value, **own} for given, _ in files)]
+
+
+def _facts(stored: _Stored) -> dict[str, Any]:
+    return {
+        "rows": stored.new.rows,
+        "bytes": stored.new.size_bytes,
+        "files": len(stored.new.files),
+        "partitions": len(stored.new.partitions),
+        "rows_set_aside": 0 if stored.aside is None else stored.aside.rows,
+    }

@@ -1,0 +1,53 @@
+"""Spark's blocking calls beside an event loop: each attempt in a group of jobs of its own, which can be stopped.
+
+A call that is cancelled stops the jobs of its group until its thread has come to an end, so that nothing of it goes on unseen.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from arco.servo.execute.spark_session import Session
+
+T = TypeVar("T")
+
+_LOOK_S = 0.5
+
+
+class SparkThreads:
+    """The threads of one session."""
+
+    def __init__(self, session: Session, at_once: int) -> None:
+        self.session = session
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="arco-spark")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def call(self, group: str, description: str, work: Callable[[], T], progressed: Callable[[Any], None]) -> T:
+        """Run something on a thread, as jobs of a group, and say how far they are while it runs."""
+
+        def inside() -> T:
+            with self.session.job(group, description):
+                return work()
+
+        running = asyncio.get_running_loop().run_in_executor(self._pool, inside)
+        try:
+            while True:
+                done, _ = await asyncio.wait({running}, timeout=_LOOK_S)
+                if done:
+                    return running.result()
+                progressed(self.session.progress(group))
+        except asyncio.CancelledError:
+            await self._stop(group, running)
+            raise
+
+    async def _stop(self, group: str, running: "asyncio.Future[Any]") -> None:
+        """Stop the group's jobs, again and again: a job may begin between two looks."""
+        while not running.done():
+            self.session.cancel(group)
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({running}, timeout=_LOOK_S)
+        running.exception()

@@ -1,0 +1,114 @@
+"""Call an asset as Arco would: inputs by name, parameters, and the `run` that its code sees.
+
+Nothing is read, written, checked or published, and the time is never the machine's: a test of an asset says the same every day.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from arco.kernel.errors import InvalidInput
+from arco.servo.partitions.axes import Axis, ListAxis, TimeAxis
+from arco.servo.partitions.partitioning import Partitioning
+from arco.servo.partitions.sets import PartitionSet
+from arco.servo.sdk.authoring import RUN_PARAMETER, Asset
+from arco.servo.sdk.run_context import RunContext
+
+_END_OF_TIME_MS = 253_370_764_800_000  # the year 9999: every partition is there
+_UNPARTITIONED_TIME = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def run(
+    asset: Asset[..., Any],
+    *inputs: Any,
+    partitions: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    spark: Any = None,
+    logical_time: datetime | None = None,
+    **named: Any,
+) -> Any:
+    """What an asset makes of these inputs: run(orders_daily, orders, partitions={"date": "2025-01-03"}).
+
+    Inputs are given in the order of the parameters, or by name. `params` are what `arco run --param` would set.
+    """
+    settings = dict(params or {})
+    unknown = sorted(set(settings) - set(asset.written.parameters))
+    if unknown:
+        known = ", ".join(sorted(asset.written.parameters)) or "none"
+        raise InvalidInput(f"{asset.name} has no parameter {unknown[0]!r}", hint=f"it has {known}")
+    names = list(asset.written.inputs)
+    if len(inputs) > len(names):
+        raise InvalidInput(f"{asset.name} has {len(names)} inputs, and {len(inputs)} were given", hint=", ".join(names))
+    given = dict(zip(names, inputs, strict=False))
+    twice = sorted(set(given) & set(named))
+    if twice:
+        raise InvalidInput(f"{asset.name}: input {twice[0]!r} is given twice")
+    given |= named
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise InvalidInput(f"{asset.name} reads {missing[0]!r}, and the test does not give it")
+    if asset.written.wants_run:
+        given[RUN_PARAMETER] = run_context(
+            asset, partitions=partitions, params=settings, spark=spark, logical_time=logical_time
+        )
+    return asset(**given, **settings)
+
+
+def run_context(
+    asset: Asset[..., Any],
+    *,
+    partitions: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    spark: Any = None,
+    logical_time: datetime | None = None,
+) -> RunContext:
+    """The `run` that an asset's code sees. Without partitions, the first one there is.
+
+    Partitions are written as on the command line: {"date": "2025-01-01..2025-01-07", "region": "de,fr"}, or as values. The
+    logical time is the end of what is made, unless another is given.
+    """
+    texts = {name: _text(value) for name, value in (partitions or {}).items()}
+    partitioning = _filled(asset.written.partitions, texts)
+    first = {axis.name: _first(axis) for axis in partitioning.axes if axis.name not in texts}
+    selected = partitioning.select({**first, **texts}, _END_OF_TIME_MS)
+    if not selected:
+        raise InvalidInput(
+            f"{asset.name} has no such partitions: {texts}", hint="its dimensions begin later, or end before"
+        )
+    at = logical_time or _end_of(partitioning, selected)
+    return RunContext(
+        run_id="test",
+        asset=asset.name,
+        partitioning=partitioning,
+        selected=selected,
+        params={**asset.written.parameters, **(params or {})},
+        spark=spark,
+        logical_time_ms=int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000),
+        attempt=1,
+    )
+
+
+def _filled(partitioning: Partitioning, texts: Mapping[str, str]) -> Partitioning:
+    """A dynamic dimension has the values that the test names."""
+    return partitioning.with_values({name: [one.strip() for one in text.split(",")] for name, text in texts.items()})
+
+
+def _first(axis: Axis) -> str:
+    if isinstance(axis, ListAxis) and not axis.values:
+        raise InvalidInput(f"dimension {axis.name} is dynamic", hint=f'name a value: partitions={{"{axis.name}": "…"}}')
+    return _text(axis.value(axis.bounds(_END_OF_TIME_MS)[0]))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date):  # a datetime is one
+        return value.isoformat()
+    return ",".join(_text(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
+def _end_of(partitioning: Partitioning, selected: PartitionSet) -> datetime:
+    for place, axis in enumerate(partitioning.axes):
+        if isinstance(axis, TimeAxis):
+            return axis.first_moment(max(box[place][1] for box in selected.boxes()))
+    return _UNPARTITIONED_TIME

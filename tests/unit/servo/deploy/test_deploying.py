@@ -1,0 +1,349 @@
+"""Deployments: identities that survive, what may not change without saying so, and going back."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from arco import asset, daily, source, static
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, UnknownFormat
+from arco.kernel.scope import Scope
+from arco.servo.deploy.deploying import Deployments, deployed
+from arco.servo.deploy.manifest import Deployment, decode_deployment
+from arco.servo.sdk.authoring import Asset
+from arco.servo.sdk.project import Project, assembled
+from arco.storage.memory import MemoryStore
+from arco.storage.paging import walk
+from stand_ins.hand_clock import HandClock
+
+T = TypeVar("T")
+Assets = dict[str, dict[str, Any]]
+
+
+def project(assets: Assets, name: str = "shop") -> Project:
+    """A project of these assets and their options."""
+
+    def made(called: str, given: dict[str, Any]) -> Asset[Any, Any]:
+        def function() -> object: ...
+
+        return asset(name=called, **given)(function)
+
+    written = [made(called, given).written for called, given in assets.items()]
+    return assembled(written, folder=Path(), name=name, namespace="shop")
+
+
+class Desk:
+    """Somebody who deploys, on a store of their own."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.store = MemoryStore(self.clock)
+        clock: Clock = self.clock
+        self.deployments = Deployments(self.store, Scope.of(), clock, SeededEntropy("deploy"))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        self.clock.at_ms += 1000
+        return asyncio.run(work)
+
+    def deploy(self, assets: Assets, **how: Any) -> Deployment:
+        return self.run(self.deployments.deploy(project(assets), by="ann", **how))[0]
+
+    def objects(self) -> dict[str, bytes]:
+        async def all_of_them() -> dict[str, bytes]:
+            keys = [one.key async for one in walk(self.store, "")]
+            return {key: (await self.store.get(key)).data for key in keys}  # type: ignore[union-attr]
+
+        return asyncio.run(all_of_them())
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def ids(found: Deployment) -> dict[str, str]:
+    return {name: one.asset_id for name, one in found.assets.items()}
+
+
+def columns(found: Deployment, name: str = "shop.a") -> dict[str, str]:
+    schema = found.assets[name].schema
+    assert schema is not None
+    return {".".join(one.path): one.column_id for one in schema.columns}
+
+
+# Identities of assets
+
+
+def test_an_asset_keeps_its_identity(desk: Desk) -> None:
+    first = desk.deploy({"a": {}, "b": {}})
+    second = desk.deploy({"a": {"tags": "new"}, "b": {}, "c": {}})
+    assert ids(second).items() >= ids(first).items()
+    assert len(set(ids(second).values())) == 3
+    assert second.previous == first.id
+
+
+def test_what_says_the_same_is_no_new_deployment(desk: Desk) -> None:
+    given: Assets = {"a": {"schema": {"id": "long"}}}
+    first = desk.deploy(given)
+    before = desk.objects()
+    assert desk.deploy(given) == first
+    assert desk.objects() == before
+
+
+def test_a_declared_rename_is_the_same_asset(desk: Desk) -> None:
+    first = desk.deploy({"a": {}})
+    second, changed = desk.run(desk.deployments.deploy(project({"b": {"renamed_from": "a"}}), by="ann"))
+    assert ids(second)["shop.b"] == ids(first)["shop.a"]
+    assert second.assets["shop.b"].former_keys == ("shop.a",)
+    assert changed.renamed == (("shop.a", "shop.b"),)
+    third = desk.deploy({"b": {"renamed_from": "a"}, "a": {}} | {"b": {}})
+    assert ids(third)["shop.b"] == ids(first)["shop.a"] != ids(third)["shop.a"]
+    assert third.assets["shop.b"].former_keys == ("shop.a",)
+
+
+def test_two_assets_are_never_one(desk: Desk) -> None:
+    desk.deploy({"a": {}})
+    with pytest.raises(InvalidInput, match=r"shop\.c says it was shop\.a, and so does shop\.b"):
+        desk.deploy({"b": {"renamed_from": "a"}, "c": {"renamed_from": "a"}})
+    with pytest.raises(InvalidInput, match=r"shop\.b says it was shop\.a, which still is an asset"):
+        desk.deploy({"a": {}, "b": {"renamed_from": "a"}})
+
+
+def test_what_is_retired_comes_back_as_itself(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": {"id": "long"}}, "b": {}})
+    second, changed = desk.run(desk.deployments.deploy(project({"b": {}}), by="ann"))
+    assert changed.retired == ("shop.a",)
+    assert set(second.retired) == {"shop.a"}
+    third = desk.deploy({"a": {"schema": {"id": "long"}}, "b": {}})
+    assert ids(third) == ids(first)
+    assert columns(third) == columns(first)
+    assert third.retired == {}
+
+
+# Rollback
+
+
+def test_rollback_and_forward_again(desk: Desk) -> None:
+    first, second = desk.deploy({"a": {}}), desk.deploy({"a": {}, "b": {}})
+    assert desk.run(desk.deployments.rollback("shop")).id == first.id
+    assert desk.run(desk.deployments.current("shop")) == first
+    assert desk.run(desk.deployments.history("shop")) == (first.id, second.id)
+    assert desk.run(desk.deployments.rollback("shop", second.id)).id == second.id
+
+
+def test_identities_made_after_a_rollback_are_those_from_before_it(desk: Desk) -> None:
+    desk.deploy({"a": {"schema": {"id": "long"}}})
+    second = desk.deploy({"a": {"schema": {"id": "long", "note": "string"}}, "b": {}})
+    desk.run(desk.deployments.rollback("shop"))
+    third = desk.deploy({"a": {"schema": {"id": "long", "note": "string"}, "tags": "mended"}, "b": {}})
+    assert ids(third) == ids(second)
+    assert columns(third) == columns(second)
+
+
+def test_names_swapped_around_a_rollback_stay_two_assets(desk: Desk) -> None:
+    first = desk.deploy({"a": {}})
+    desk.deploy({"b": {"renamed_from": "a"}})
+    desk.run(desk.deployments.rollback("shop"))
+    third = desk.deploy({"a": {}, "b": {}})
+    assert ids(third)["shop.a"] == ids(first)["shop.a"]
+    assert len(set(ids(third).values())) == 2
+
+
+def test_there_is_nothing_to_go_back_to(desk: Desk) -> None:
+    with pytest.raises(NotFound, match="never deployed"):
+        desk.run(desk.deployments.rollback("shop"))
+    desk.deploy({"a": {}})
+    with pytest.raises(InvalidInput, match="no deployment before this one"):
+        desk.run(desk.deployments.rollback("shop"))
+    with pytest.raises(NotFound, match="there is no deployment 01JD7Z0Q3V8K4M2N6P9R5T1WXY"):
+        desk.run(desk.deployments.rollback("shop", "01JD7Z0Q3V8K4M2N6P9R5T1WXY"))
+    other = desk.run(desk.deployments.deploy(project({"x": {}}, "other"), by="ann"))[0]
+    with pytest.raises(InvalidInput, match="is of project other"):
+        desk.run(desk.deployments.rollback("shop", other.id))
+
+
+def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
+    desk.deploy({"a": {}})
+
+    async def overtaken() -> None:
+        found, held = await desk.deployments._prepared(project({"b": {}}), "ann")
+        await desk.deployments.deploy(project({"c": {}}), by="bob")
+        await desk.deployments._write(found.after)
+        await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id)
+
+    with pytest.raises(Conflict, match="somebody else deployed"):
+        desk.run(overtaken())
+
+
+# Schemas
+
+
+LONG = {"id": "long not null", "amount": "int"}
+
+
+def test_columns_keep_their_ids_by_name(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}})
+    second = desk.deploy({"a": {"schema": {"note": "string", "amount": "long", "id": "long not null"}}})
+    assert columns(second).items() >= columns(first).items()
+    assert len(set(columns(second).values())) == 3
+    verdict = second.verdicts["shop.a"]
+    assert verdict.compatibility == "backward"
+    assert verdict.changes == (
+        "add an optional column: note",
+        "widen a type: amount (int → long)",
+        "reorder columns: the table",
+    )
+    assert (verdict.refused, verdict.in_place) == ((), True)
+
+
+def test_a_dropped_column_does_not_come_back(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}})
+    second = desk.deploy({"a": {"schema": {"id": "long not null"}}})
+    third = desk.deploy({"a": {"schema": LONG}})
+    schema = third.assets["shop.a"].schema
+    assert schema is not None
+    assert columns(third)["amount"] != columns(first)["amount"]
+    assert [one.column_id for one in schema.dropped] == [columns(first)["amount"]]
+    assert second.verdicts["shop.a"].changes == ("drop a column: amount",)
+
+
+def field(number: int | None, name: str, kind: Any = "long", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **({} if number is None else {"id": number}), **more}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def test_written_ids_make_a_rename(desk: Desk) -> None:
+    inside = struct(field(None, "street", "string"))
+    first = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "place", inside))}})
+    second = desk.deploy({"a": {"schema": struct(field(1, "order_id"), field(2, "address", inside))}})
+    assert columns(second)["order_id"] == columns(first)["id"]
+    assert columns(second)["address.street"] == columns(first)["place.street"]
+    assert second.verdicts["shop.a"].changes == (
+        "rename a column: order_id (id → order_id)",
+        "rename a column: address (place → address)",
+    )
+
+
+def test_a_written_id_of_a_dropped_column_is_refused(desk: Desk) -> None:
+    desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "old"))}})
+    desk.deploy({"a": {"schema": struct(field(1, "id"))}})
+    with pytest.raises(InvalidInput, match=r"'new' has id 2, which the dropped column 'old' had"):
+        desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "new"))}})
+
+
+def test_another_written_id_is_another_column(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "amount"))}})
+    second = desk.deploy({"a": {"schema": struct(field(1, "id"), field(3, "amount"))}})
+    assert columns(second)["amount"] != columns(first)["amount"]
+    third = desk.deploy({"a": {"schema": {"id": "long", "amount": "long"}}})
+    assert columns(third) == columns(second)
+    fourth = desk.deploy({"a": {"schema": struct(field(1, "id"), field(3, "total"))}})
+    assert columns(fourth)["total"] == columns(second)["amount"]
+
+
+def test_ids_may_be_written_later(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": {"id": "long", "amount": "long"}}})
+    second = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "amount"))}})
+    assert columns(second) == columns(first)
+    assert second.verdicts == {}
+
+
+def test_keys_of_maps_are_known_as_such(desk: Desk) -> None:
+    def keyed(*fields: dict[str, Any]) -> dict[str, Any]:
+        return struct(field(None, "m", {"type": "map", "key": struct(*fields), "value": "long"}))
+
+    desk.deploy({"a": {"schema": keyed(field(None, "x"))}})
+    with pytest.raises(InvalidInput, match=r"change a type in any other way: m\.key\.y"):
+        desk.deploy({"a": {"schema": keyed(field(None, "x"), field(None, "y"))}})
+
+
+@pytest.mark.parametrize(
+    ("mode", "after", "refused"),
+    [
+        ("backward", {"id": "long not null", "amount": "string"}, r"amount \(int → string\): rows written before cannot"),
+        ("backward", {**LONG, "new": "long not null"}, "add a required column without a default: new"),
+        ("forward", {"id": "long not null"}, "drop a column: amount: readers of the old schema still ask for it"),
+        ("full", {"id": "long not null"}, "drop a column: amount"),
+        ("none", {"id": "string"}, None),
+        ("backward", {"id": "long not null"}, None),
+        ("forward", {**LONG, "new": "long not null"}, None),
+    ],
+)
+def test_breaking_changes_are_refused_with_the_way_out(desk: Desk, mode: str, after: Any, refused: str | None) -> None:
+    first = desk.deploy({"a": {"schema": LONG, "compatibility": mode}})
+    changed: Assets = {"a": {"schema": after, "compatibility": mode}}
+    if refused is None:
+        assert desk.deploy(changed).breaking == ()
+        return
+    stored = desk.objects()
+    with pytest.raises(InvalidInput, match=rf"shop\.a is {mode} compatible: .*{refused}") as raised:
+        desk.deploy(changed)
+    assert "--allow-breaking" in str(raised.value.hint)
+    assert desk.objects() == stored
+    forced = desk.deploy(changed, allow_breaking=True)
+    assert len(forced.breaking) == len(forced.verdicts["shop.a"].refused) == 1
+    assert forced.previous == first.id
+
+
+def test_a_date_widens_in_format_version_3_only(desk: Desk) -> None:
+    for version, allowed in (("2", False), ("3", True)):
+        desk = Desk()
+        given = {"properties": {"format-version": version}}
+        desk.deploy({"a": {"schema": {"at": "date"}, **given}})
+        found = desk.run(desk.deployments.prepare(project({"a": {"schema": {"at": "timestamp"}, **given}}), by="ann"))
+        assert (not found.after.breaking) is allowed
+
+
+def test_a_schema_that_is_no_longer_declared_is_remembered(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}})
+    second = desk.deploy({"a": {}})
+    assert columns(second) == columns(first)
+    assert second.assets["shop.a"].definition["schema_declared"] is False
+    with pytest.raises(InvalidInput, match="change a type"):
+        desk.deploy({"a": {"schema": {**LONG, "amount": "string"}}})
+
+
+def test_other_dimensions_are_refused(desk: Desk) -> None:
+    days = daily("date", start="2025-01-01")
+    desk.deploy({"a": {"partitions": days}})
+    with pytest.raises(InvalidInput, match="partitioned otherwise"):
+        desk.deploy({"a": {"partitions": [days, static("region", ["de"])]}})
+    grown = desk.deploy({"a": {"partitions": daily("date", start="2024-01-01")}})
+    assert grown.breaking == ()
+
+
+def test_preparing_writes_nothing(desk: Desk) -> None:
+    found = desk.run(desk.deployments.prepare(project({"a": {}}), by="ann"))
+    assert found.is_news
+    assert found.difference.added == ("shop.a",)
+    assert desk.objects() == {}
+    desk.deploy({"a": {}})
+    again = desk.run(desk.deployments.prepare(project({"a": {}}), by="bob"))
+    assert not again.is_news
+    assert not again.difference
+
+
+# Documents
+
+
+def test_a_manifest_is_read_as_it_was_written(desk: Desk) -> None:
+    found = desk.deploy({"a": {"schema": struct(field(1, "id", doc="Its id."), field(2, "n", **{"initial-default": 0}))}})
+    assert decode_deployment(found.encode(), "key") == found
+    assert deployed(found).asset_ids == {key: ids(found)[str(key)] for key in project({"a": {}}).assets}
+    with pytest.raises(CorruptObject):
+        decode_deployment(b"{}", "key")
+    with pytest.raises(UnknownFormat):
+        decode_deployment(found.encode().replace(b'"format_version":1', b'"format_version":9'), "key")
+
+
+def test_sources_are_deployed_too(desk: Desk) -> None:
+    made = assembled([source("raw").written], folder=Path(), name="shop", namespace="shop")
+    found = desk.run(desk.deployments.deploy(made, by="ann"))[0]
+    assert found.assets["shop.raw"].kind == "source"

@@ -26,7 +26,6 @@ from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, Inp
 from arco.servo.sdk.fingerprints import of_function, of_text
 from arco.servo.sdk.graph import Graph, build
 from arco.servo.sdk.inputs import Input
-from arco.servo.sdk.sql_assets import read_sql_asset
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,18 @@ def load_project(
             raise InvalidInput(f"{place} does not exist", hint="arco.toml names it in assets; arco init writes a project")
         files += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sql")]
     files = sorted(set(files))
-    queries = [read_sql_asset(file) for file in files if file.suffix == ".sql"]
+    queries = _queries([file for file in files if file.suffix == ".sql"])
     functions = _imported([file for file in files if file.suffix == ".py"], folder)
     return assembled([*queries, *functions], folder=folder, name=name, namespace=namespace, gate=gate)
+
+
+def _queries(files: list[Path]) -> list[Written]:
+    if not files:
+        return []
+    # The parser of SQL takes as long to load as everything else together.
+    from arco.servo.sdk.sql_assets import read_sql_asset  # noqa: PLC0415
+
+    return [read_sql_asset(file) for file in files]
 
 
 def assembled(

@@ -1,17 +1,14 @@
 """What primitive types, transforms and default values mean, as PyIceberg knows it.
 
-The one file of this room that imports PyIceberg, whose start-up time is felt. What PyIceberg does not know yet (`variant`,
-unquoted reference systems of geometries) is filled in here. What must never enter: the structure of a schema or a spec.
+PyIceberg is asked through `reference.py`, and only where a rule is really its own: its start-up time is felt by every command,
+and stored tables can be read without it. What PyIceberg does not know yet (`variant`, unquoted reference systems of geometries)
+is filled in here. What must never enter: the structure of a schema or a spec.
 """
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-
-from pyiceberg.conversions import from_json
-from pyiceberg.transforms import Transform, UnknownTransform, VoidTransform, parse_transform
-from pyiceberg.types import IcebergType, PrimitiveType
 
 _SINCE_V1 = frozenset(
     ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary"]
@@ -52,23 +49,23 @@ def leaf(text: str) -> Leaf | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def known_transform(text: str) -> bool:
     """Whether files can be laid out by it; a spelling nobody knows would make a table that nobody can write."""
-    return _transform(text) is not None
+    return _TRANSFORM_TEXT.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def can_transform(transform: str, primitive: str) -> bool:
     """Whether values of the primitive type can go through the transform; of what we do not know, nothing can be said."""
-    function = _transform(transform)
-    if function is None:
+    if not known_transform(transform):
         return False
-    if isinstance(function, VoidTransform):
+    if is_void(transform):
         return True
     if leaf(primitive) is None or primitive.startswith(_OPAQUE):
         return False
-    return function.can_transform(_pyiceberg_type(primitive))
+    from arco.iceberg import reference  # noqa: PLC0415 - see above
+
+    return reference.can_transform(transform, primitive)
 
 
 def is_void(transform: str) -> bool:
@@ -93,7 +90,9 @@ def check_default(primitive: str, value: Any) -> bool:
             found = _NANO.fullmatch(value) if isinstance(value, str) else None
             return found is not None and (found[1] is not None) == (primitive == "timestamptz_ns")
         case "date" | "time" | "timestamp" | "timestamptz" | "uuid":
-            return isinstance(value, str) and _reads(primitive, value)
+            from arco.iceberg import reference  # noqa: PLC0415 - see above
+
+            return isinstance(value, str) and reference.can_read(primitive, value)
         case _:
             return isinstance(value, str) and _is_parametric_default(primitive, value)
 
@@ -105,14 +104,6 @@ def _is_parametric_default(primitive: str, value: str) -> bool:
     return _DECIMAL.fullmatch(primitive) is not None and _DECIMAL_TEXT.fullmatch(value) is not None
 
 
-def _reads(primitive: str, value: str) -> bool:
-    try:
-        from_json(_pyiceberg_type(primitive), value)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
-
-
 def _is_fixed(text: str) -> bool:
     found = _FIXED.fullmatch(text)
     return found is not None and int(found[1]) > 0
@@ -121,17 +112,3 @@ def _is_fixed(text: str) -> bool:
 def _is_decimal(text: str) -> bool:
     found = _DECIMAL.fullmatch(text)
     return found is not None and 1 <= int(found[1]) <= _DECIMAL_PRECISION_MAX
-
-
-def _pyiceberg_type(primitive: str) -> PrimitiveType:
-    parsed = IcebergType.model_validate(primitive)
-    if not isinstance(parsed, PrimitiveType):
-        raise TypeError(f"{primitive} is not primitive")
-    return parsed
-
-
-def _transform(text: str) -> Transform[Any, Any] | None:
-    if not _TRANSFORM_TEXT.fullmatch(text):
-        return None
-    parsed = parse_transform(text)
-    return None if isinstance(parsed, UnknownTransform) else parsed

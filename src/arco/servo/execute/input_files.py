@@ -7,7 +7,8 @@ are not opened. What must never enter: reading them.
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from arco.kernel.errors import InvalidInput, TooLarge
@@ -69,27 +70,18 @@ def _remote(pattern: str, options: Mapping[str, str]) -> list[_Listed]:
         raise InvalidInput(f"files({clip(pattern)!r}) names no bucket", hint=f"write {scheme}://bucket/folder/*.json")
     wild = fixed < len(parts)
     base = f"{scheme}://{'/'.join(parts[:fixed] if wild else parts)}".rstrip("/")
-    matches = re.compile(_pattern("/".join(parts[fixed:]))) if wild else None
     listed = []
     for one in files_below(file_io(options), base):
-        below = one.location.removeprefix(f"{base}/")
-        if matches is None or matches.fullmatch(below):
+        below = one.location.removeprefix(f"{base}/").split("/")
+        if not wild or _matches(parts[fixed:], below):
             listed.append((one.location, one.location, one.size_bytes, one.modified_ns))
     return listed
 
 
-def _pattern(text: str) -> str:
-    """A pattern of names as a regular expression: * within a name, ** over any number of folders."""
-    parts = []
-    for place, part in enumerate(pieces := text.split("/")):
-        last = place == len(pieces) - 1
-        if part == "**":
-            parts.append(".*" if last else "(?:.*/)?")
-            continue
-        parts.append(_name(part) + ("" if last else "/"))
-    return "".join(parts)
-
-
-def _name(part: str) -> str:
-    translated = re.escape(part).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-    return re.sub(r"\\\[(!?)((?:\\.|[^\]\\])+)\\\]", lambda found: f"[{'^' if found[1] else ''}{found[2]}]", translated)
+def _matches(pattern: Sequence[str], name: Sequence[str]) -> bool:
+    """Whether a name is one of a pattern, part by part: ** stands for any number of folders."""
+    if not pattern:
+        return not name
+    if pattern[0] == "**":
+        return any(_matches(pattern[1:], name[passed:]) for passed in range(len(name) + 1))
+    return bool(name) and fnmatchcase(name[0], pattern[0]) and _matches(pattern[1:], name[1:])

@@ -131,6 +131,9 @@ REQUEST_TIMEOUT_S = 50
 # How long the store may take to answer whether the server is ready.
 READY_TIMEOUT_S = 5
 
+# Workspaces whose names a server reads before it is ready: bounds what a start costs. Others are read when they are asked for.
+READY_WORKSPACES_MAX = 64
+
 # What one server does at once: more wait outside. Connections stay below the 1,024 files a process may open by default.
 REQUESTS_AT_ONCE_MAX = 256
 CONNECTIONS_MAX = 800

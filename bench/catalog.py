@@ -27,6 +27,10 @@ ROUND_TRIPS = (
     "or its process has just started and said at `/ready` that it is ready, and knows the names and nothing of any table "
     "(just started); or it is asked before that, and knows nothing (not ready yet; the names lie in Parquet)."
 )
+FLUSHES = (
+    "A local root, one request at a time, medians. A durable write is write, fsync, rename, fsync of the folder: two flushes, "
+    "one after the other. What flushing costs is the time less the time of the same without flushes."
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def main() -> None:
         "A local root, every commit with an idempotency key; each must be in the table's history exactly once.",
         "\n".join(hot_table.report(asked.committers, asked.commits_each)),
         "## Disk flushes",
-        "A local root, one request at a time, medians. A durable write is write, fsync, rename, fsync of the folder.",
+        FLUSHES,
         "\n".join(flushes.report(asked.flushes)),
         "## HTTP",
         "A local root, one server process, one client process; each committer has its own table; no keys.",

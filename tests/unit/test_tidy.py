@@ -41,7 +41,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
-        ("arco/storage/local.py", "arco/surface/http/server_state.py"),
+        ("arco/storage/local.py", "arco/storage/folder_syncs.py", "arco/surface/http/server_state.py"),
     ),
     (
         r"\basyncio\.sleep\(",

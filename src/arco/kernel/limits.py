@@ -49,6 +49,7 @@ CAS_OBJECT_BYTES_MAX = 8 * 1024 * 1024
 
 # Threads that wait for the disk, and lock files that keys share: more shards, fewer strangers waiting for each other.
 LOCAL_IO_THREADS = 32
+LOCAL_FOLDER_THREADS = 8
 LOCAL_LOCK_SHARDS = 4096
 
 # A request to a store, and reaching it at all; and how often a read is repeated.

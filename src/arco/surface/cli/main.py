@@ -125,10 +125,8 @@ def version() -> None:
     typer.echo(import_module("importlib.metadata").version("arco"))
 
 
-pipelines.add_to(app)
-names.add_to(app)
-running_commands.add_to(app)
-planning_commands.add_to(app)
+for commands in (pipelines, planning_commands, running_commands, names):
+    commands.add_to(app)
 
 
 def run() -> None:

@@ -43,8 +43,15 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
-        # A notebook's own loop runs already: what is awaited needs another thread there.
-        ("arco/storage/local.py", "arco/surface/http/server_state.py", "arco/surface/python/connecting.py"),
+        # A notebook's own loop runs already: what is awaited needs another thread there. Spark's calls block.
+        (
+            "arco/storage/local.py",
+            "arco/storage/folder_syncs.py",
+            "arco/surface/http/server_state.py",
+            "arco/surface/python/connecting.py",
+            "arco/servo/execute/spark_threads.py",
+            "arco/servo/execute/pipeline.py",
+        ),
     ),
     (
         r"\basyncio\.sleep\(",

@@ -1,0 +1,68 @@
+"""A project and everything that is known of it, for commands that look and change nothing."""
+
+from dataclasses import dataclass
+
+import typer
+
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
+from arco.servo.deploy.deploying import Deployments
+from arco.servo.deploy.manifest import Deployment
+from arco.servo.deploy.previewing import preview, remarks
+from arco.servo.execute.gathering import gather
+from arco.servo.plan.facts import PlanningSnapshot
+from arco.servo.sdk.project import Project
+from arco.surface.cli.opening import opened
+from arco.surface.cli.projects import read_project
+from arco.surface.cli.settings import load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Which project a command is about, as it was given."""
+
+    folder: str
+    root: str | None
+    options: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A project, the deployment that counts or would, and the facts. `remarks` are about the deployment."""
+
+    project: Project
+    deployment: Deployment
+    snapshot: PlanningSnapshot
+    remarks: tuple[str, ...]
+
+    def say_remarks(self) -> None:
+        """On stderr: what is printed for programs stays as it is."""
+        for one in self.remarks:
+            typer.echo(f"arco: {one}", err=True)
+
+
+async def surveyed(at: At) -> Survey:
+    file = read_project(at.folder)
+    project = file.load()
+    where = file.where(at.root, at.options)
+    settings = load_settings(where.root, list(where.options), where.folder)
+    async with opened(where) as workspace:
+        parts = workspace.catalog.parts
+        deployments = Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        prepared = await deployments.prepare(project, by=workspace.author.principal)
+        deployment = preview(prepared)
+        snapshot = await gather(workspace.catalog, project, deployment, file_options=settings.known)
+    return Survey(project, deployment, snapshot, tuple(remarks(prepared)))
+
+
+def partitions_asked(given: list[str]) -> dict[str, str]:
+    """`date=2025-01-01..2025-01-31 region=de` by dimension; one that is given twice means both."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or not name or not text:
+            raise InvalidInput(
+                f"partition {clip(one)!r} names no dimension", hint="write date=2025-01-31 or date=2025-01-01..2025-01-31"
+            )
+        found[name] = f"{found[name]},{text}" if name in found else text
+    return found

@@ -1,0 +1,231 @@
+"""`arco plan` and `arco explain` on a folder: what people read, what programs read, and that nothing is left behind."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arco.catalog.catalog import Catalog
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.scope import Scope
+from arco.ledger.appender import Appender
+from arco.ledger.execution_events import OUTPUT_HELD, OutputHeld
+from arco.servo.deploy.deploying import Deployments
+from arco.storage.keys import Domain
+from arco.storage.roots import open_root
+from arco.surface.cli.main import run
+from arco.surface.cli.projects import read_project
+
+ASSETS = '''
+from arco.servo.sdk.authoring import asset, source
+from arco.servo.sdk.dimensions import daily
+from arco.servo.sdk.inputs import every, files, window
+
+DAYS = daily("date", start="2025-01-01", end="2025-01-31")
+
+
+@asset(partitions=DAYS, inputs={"landed": files("landing/*.json")}, tags="raw")
+def orders(landed):
+    """Orders as they came in."""
+    return landed
+
+
+@asset(partitions=DAYS, inputs={"orders": window("orders", -6, 0)}, partitions_per_task=10)
+def weekly(orders):
+    return orders
+
+
+@asset(inputs={"orders": every("orders")})
+def totals(orders, rates):
+    return orders
+
+
+source("rates")
+'''
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Arco = Callable[..., Ended]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "shop"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "arco.toml").write_text('root = "./lake"\n[project]\nname = "shop"\n')
+    (folder / "assets" / "orders.py").write_text(ASSETS)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ARCO_ROOT", raising=False)
+    return folder
+
+
+@pytest.fixture
+def arco(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Arco:
+    def command(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["arco", *arguments])
+        code: Any = 0
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code or 0
+        out, err = capsys.readouterr()
+        return Ended(int(code), out, err)
+
+    return command
+
+
+async def on_the_lake(folder: Path, work: Callable[[Catalog], Any]) -> Any:
+    clock, entropy = SystemClock(), SystemEntropy()
+    (folder / "lake").mkdir(exist_ok=True)
+    store = open_root(str(folder / "lake"), {}, clock, entropy)
+    catalog = Catalog.open(store, (folder / "lake").as_uri(), Scope.of(), clock, entropy)
+    try:
+        return await work(catalog)
+    finally:
+        await catalog.parts.afterwards.settle()
+        await store.close()
+
+
+def deploy(folder: Path) -> Any:
+    project = read_project(str(folder)).load()
+
+    async def work(catalog: Catalog) -> Any:
+        parts = catalog.parts
+        return await Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy).deploy(project, by="ann")
+
+    return asyncio.run(on_the_lake(folder, work))[0]
+
+
+def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, arco: Arco) -> None:
+    ended = arco("plan")
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "This expands to 5 tasks: 3 assets, 61 partitions.",
+        "stage 0",
+        "└─ shop.orders  1 task: date 2025-01-01 to 2025-01-30 (30 partitions)",
+        "     never published",
+        "stage 1",
+        "├─ shop.totals  1 task: all of it",
+        "│    never published",
+        "└─ shop.weekly  3 tasks: date 2025-01-01 to 2025-01-30 (30 partitions)",
+        "     never published",
+        "Note: shop.rates: there is no such table yet, and shop.totals reads it as rates.",
+        "Next: arco run; arco plan --why says which facts differ",
+    ]
+    assert ended.err == "arco: not deployed yet: arco run deploys it\n"
+
+
+def test_planning_writes_nothing_at_all(shop: Path, arco: Arco) -> None:
+    arco("plan")
+    arco("explain", "orders")
+    assert not (shop / "lake").exists()
+
+
+def test_a_plan_before_and_after_deploying_is_the_same_each_time(shop: Path, arco: Arco) -> None:
+    def tasks() -> list[str]:
+        return [task["id"] for task in arco("plan", "--json").json["spec"]["tasks"]]
+
+    before = tasks()
+    assert tasks() == before
+    deploy(shop)
+    after = tasks()
+    assert tasks() == after
+    assert arco("plan").err == ""
+
+
+def test_changed_code_is_said_in_a_line(shop: Path, arco: Arco) -> None:
+    deploy(shop)
+    text = (shop / "assets" / "orders.py").read_text()
+    (shop / "assets" / "orders.py").write_text(text.replace("return landed", "return landed.limit(1)"))
+    assert arco("plan").err == "arco: code differs from the deployment: arco run deploys it\n"
+    (shop / "assets" / "orders.py").write_text(text.replace('daily("date"', 'daily("day"'))
+    assert "deploying it would be refused" in arco("plan").err
+
+
+def test_words_and_ranges_choose(shop: Path, arco: Arco) -> None:
+    chosen = arco("plan", "tag:raw", "--partition", "date=2025-01-05..2025-01-06", "--partition", "date=2025-01-09").out
+    assert "1 task: date 2025-01-05 to 2025-01-06; date 2025-01-09 (3 partitions)" in chosen
+    assert "Next: arco run tag:raw" in chosen
+    assert "--why" not in arco("plan", "+weekly", "--why").out
+    assert arco("plan", "nothing").code == 2
+    assert "names no dimension" in arco("plan", "--partition", "2025-01-05").err
+    assert "exclude each other" in arco("plan", "--force", "--backfill").err
+
+
+def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Arco) -> None:
+    told = arco("explain", "weekly", "--partition", "date=2025-01-10").out.splitlines()
+    assert told == [
+        "shop.weekly  python, assets/orders.py:15",
+        "  0 of 1 partition there, no snapshot yet",
+        "stale  date 2025-01-10 (1 partition)",
+        "  never published",
+        "reads",
+        "  orders (table, window -6..0): nothing, 0 versions",
+        "Next: arco run +shop.weekly makes it and what it needs (shop.orders)",
+    ]
+    assert "  Orders as they came in." in arco("explain", "orders").out
+    found = arco("explain", "shop.totals", "--json").json
+    assert [one["reason"] for one in found["stale"]] == ["never"]
+    assert found["needs"] == ["shop.orders"]
+
+
+def test_explain_shows_what_is_held_back(shop: Path, arco: Arco) -> None:
+    asset_id = deploy(shop).assets["shop.orders"].asset_id
+    held = OutputHeld(
+        materialization_id="01JGQ00000000000000000000M",
+        run_id="01JGQ00000000000000000000R",
+        task_id="task_0123456789abcdef",
+        asset="shop.orders",
+        asset_id=asset_id,
+        partitions=[{"date": ["2025-01-03", "2025-01-05"]}],
+        action="quarantine",
+        reasons=("unique(order_id)",),
+        branch="quarantine_x",
+        snapshot_id=None,
+    )
+
+    async def work(catalog: Catalog) -> None:
+        parts = catalog.parts
+        draft = held.draft(OUTPUT_HELD, "01JGQ00000000000000000000E", subject="shop.orders", run_id=held.run_id)
+        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        await appender.append(Domain.EXECUTION, [draft])
+
+    asyncio.run(on_the_lake(shop, work))
+    told = arco("explain", "orders").out
+    assert "held back  date 2025-01-03 to 2025-01-04 (2 partitions)" in told
+    assert "  quarantine by run 01JGQ00000000000000000000R: unique(order_id)" in told
+    assert "  kept on branch quarantine_x of the table" in told
+
+
+def test_a_project_elsewhere_is_planned_from_anywhere(shop: Path, arco: Arco, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert "shop.orders" in arco("plan", "--project", str(shop)).out
+
+
+def test_neither_spark_nor_pyiceberg_is_loaded(shop: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['arco', 'plan']; from arco.surface.cli.main import run\n"
+        "try: run()\nexcept SystemExit: pass\n"
+        "print(sorted({'pyspark', 'pyiceberg', 'sqlglot', 'duckdb'} & set(sys.modules)))"
+    )
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -17,7 +17,8 @@ FUNCTION_LINES_MAX = 70
 SPARK_FILES = tuple(
     f"arco/servo/execute/spark_{name}.py"
     for name in (
-        "arrow_writer checks failures filters observe plans quarantine read rewrite s3 session transforms types verdicts write"
+        "arrow_writer checks code executor failures filters guard inputs observe plans quarantine read rewrite s3 session "
+        "transforms types verdicts write"
     ).split()
 )
 

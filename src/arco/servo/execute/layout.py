@@ -1,7 +1,8 @@
 """How an asset's table is laid out: the partition fields and the order of a table that is created.
 
-By default a table is partitioned as its asset is, so that replacing a partition replaces whole files. `partition_by` and `sort_by`
-say something else: `["day(at)", "bucket(16, customer_id)"]`, `["customer_id", "at desc"]`. A table that exists keeps its own.
+By default a table is partitioned as its asset is, so that replacing a partition replaces whole files. `partition_by` and
+`sort_by` say something else: `["day(at)", "bucket(16, customer_id)"]`, `["customer_id", "at desc"]`. A table that exists keeps
+its own.
 """
 
 import re

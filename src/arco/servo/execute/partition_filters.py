@@ -18,7 +18,6 @@ from arco.servo.partitions.axes import Axis, Period, TimeAxis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 
-
 # Models whose positional arguments type checkers do not see.
 _rule: Any = expressions
 

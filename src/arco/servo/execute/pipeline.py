@@ -22,6 +22,7 @@ from arco.servo.execute.spark_session import Session, SparkSettings, open_sessio
 from arco.servo.execute.spark_threads import SparkThreads
 from arco.servo.plan.document import Plan
 from arco.servo.plan.facts import PlanningSnapshot
+from arco.servo.plan.parameters import overridden
 from arco.servo.plan.planner import PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.announcing import Announcements, begun
@@ -123,7 +124,7 @@ class Pipeline:
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool
     ) -> RunState:
         parts = self.catalog.parts
-        world = World(self.project.graph, snapshot)
+        world = World(overridden(self.project.graph, started.plan.spec.parameters), snapshot)
         asset_ids = {key: one.asset_id for key, one in deployment.assets.items()}
         created = started.log.state.run.created
         slots = 4 if created is None else created.max_parallelism

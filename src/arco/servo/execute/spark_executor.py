@@ -130,6 +130,7 @@ class _Work:
     asset: AssetDefinition = field(init=False)
     selected: PartitionSet = field(init=False)
     started_ms: int = field(init=False)
+    loop: asyncio.AbstractEventLoop | None = None
 
     def __post_init__(self) -> None:
         world = self.bench.world
@@ -177,8 +178,14 @@ class _Work:
             counts = {} if found is None else {"tasks_done": found.tasks_done, "tasks": found.tasks}
             self.attempt.progress({"phase": phase, **counts})
 
+        self.loop = asyncio.get_running_loop()
         self.attempt.progress({"phase": phase})
         return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", work, progressed)
+
+    def _say(self, facts: Mapping[str, Any]) -> None:
+        """Progress from Spark's thread, said on the loop's own."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.attempt.progress, facts)
 
     def _compute(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> _Computed:
         spark = self.bench.threads.session.spark
@@ -211,7 +218,7 @@ class _Work:
         kept = None
         if aside is not None and done.aside is not None:
             kept = write(done.aside, Target.of(aside.written, self.attempt.materialization_id, self.attempt.number), io)
-        self.attempt.progress({"phase": "checking", "rows": new.rows})
+        self._say({"phase": "checking", "rows": new.rows})
         back = open_files(spark, spark_schema(target.schema), [one.file_path for one in new.files])
         rows = back if new.files else spark.createDataFrame([], spark_schema(target.schema, ids=False))
         results = measure(

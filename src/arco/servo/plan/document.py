@@ -71,6 +71,7 @@ class PlanSpec(msgspec.Struct, frozen=True, kw_only=True):
     selection: tuple[str, ...]
     partitions: dict[str, str]
     tasks: tuple[PlannedTask, ...]
+    parameters: dict[str, str] = {}
 
     def fingerprint(self) -> str:
         return f"plan_{fingerprint('plan', msgspec.json.encode(self, order='deterministic'))}"

@@ -20,6 +20,7 @@ from arco.kernel.limits import PLAN_TASKS_MAX
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import PLAN_FORMAT, Because, Estimate, Plan, PlannedInput, PlannedTask, PlanSpec
 from arco.servo.plan.facts import PlanningSnapshot
+from arco.servo.plan.parameters import overridden
 from arco.servo.plan.selection import select
 from arco.servo.plan.staleness import Stale, World, stale
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
@@ -39,6 +40,7 @@ class PlanRequest:
     words: tuple[str, ...] = ()
     partitions: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = Mode.STALE
+    parameters: Mapping[str, str] = field(default_factory=dict)
     tasks_max: int = PLAN_TASKS_MAX
 
 
@@ -80,6 +82,7 @@ class _Made:
 
 def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: PlanRequest) -> Plan:
     """The plan of a request. The same four give the same plan, whoever asks and whenever."""
+    graph = overridden(graph, request.parameters)
     world = World(graph, snapshot)
     chosen = select(graph, request.words)
     priorities = _priorities(graph)
@@ -108,6 +111,7 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
             selection=tuple(sorted(str(key) for key in chosen)),
             partitions=dict(sorted(request.partitions.items())),
             tasks=tuple(tasks),
+            parameters=dict(sorted(request.parameters.items())),
         )
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import names, planning_commands
+from arco.surface.cli import names, planning_commands, running_commands
 from arco.surface.cli.flags import Options, Root
 
 app = typer.Typer(
@@ -127,6 +127,7 @@ def version() -> None:
 
 names.add_to(app)
 planning_commands.add_to(app)
+running_commands.add_to(app)
 
 
 def run() -> None:

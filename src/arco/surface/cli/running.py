@@ -1,0 +1,307 @@
+"""Running a project: `arco run`, `arco resume`, `arco runs`, `arco cancel`.
+
+The first interruption ends a run in order: it is written down, Spark's jobs are stopped, and what was published stays. A second one
+leaves at once; `arco resume` goes on from there.
+"""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+
+from arco.kernel.errors import ArcoError, InvalidInput, NotFound
+from arco.kernel.ids import RunId, clip
+from arco.ledger.outstanding import run_ids
+from arco.ledger.run_entries import OnFailure, Trigger
+from arco.ledger.run_state import RunState, TaskStatus
+from arco.quality.gates import exit_code
+from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.execute.spark_session import SparkSettings
+from arco.servo.plan.document import PlannedTask
+from arco.servo.plan.planner import Mode, PlanRequest
+from arco.servo.schedule.interventions import request_cancel
+from arco.servo.schedule.starting import Started, open_run
+from arco.surface.cli.opening import Opened, opened
+from arco.surface.cli.printing import print_grid, print_json, say, when
+from arco.surface.cli.projects import ProjectFile, read_project
+from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
+from arco.surface.cli.settings import load_settings
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which project, and where it publishes to."""
+
+    folder: str
+    root: str | None
+    options: tuple[str, ...]
+
+
+@asynccontextmanager
+async def at_work(place: Place) -> AsyncIterator[tuple[Pipeline, ProjectFile]]:
+    """A project, ready to run."""
+    file = read_project(place.folder)
+    project = file.load()
+    where = file.where(place.root, list(place.options))
+    settings = load_settings(where.root, list(where.options), where.folder)
+    spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars)
+    async with opened(where) as home:
+        yield (
+            Pipeline(
+                catalog=home.catalog,
+                project=project,
+                root=home.root,
+                options=settings.known,
+                spark=spark,
+                by=home.author.principal,
+            ),
+            file,
+        )
+
+
+async def run(place: Place, request: PlanRequest, how: HowToRun, *, json: bool) -> int:
+    """Plan, and run what is planned. The exit code says what came of it."""
+    async with at_work(place) as (pipeline, _):
+        prepared = await pipeline.prepare(request)
+        if not prepared.plan.spec.tasks:
+            if json:
+                print_json({"run": None, "status": "nothing to do", "tasks": []})
+            else:
+                say("nothing to do: everything that was asked for is as its inputs and its code are")
+            return 0
+        started = await pipeline.start(prepared, how)
+        if not started.is_new and not json:
+            say(f"run {started.log.run} was started with this key before")
+        return await _driven(pipeline, started, json=json)
+
+
+async def resume(place: Place, run_id: str | None, *, now: bool, json: bool) -> int:
+    """Go on with a run from what it has published."""
+    async with at_work(place) as (pipeline, _):
+        found = await _last_unfinished(pipeline) if run_id is None else RunId(run_id)
+        started = await pipeline.open(found)
+        if started.log.state.is_finished and not started.log.state.owed:
+            if not json:
+                say(f"run {found} has finished: {started.log.state.run.status.value}")
+        elif started.log.state.active and not now and not json:
+            say("claims of the worker that stopped are settled when they have been silent for 30 s; --now does it at once")
+        return await _driven(pipeline, started, seize=now, json=json)
+
+
+async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bool = False) -> int:
+    console = Console(highlight=False, stderr=json)
+    tasks = started.plan.spec.tasks
+    if not json:
+        partitions = sum(task.partition_count for task in tasks)
+        say(started_line(str(started.log.run), started.log.state.run.created, len(tasks), partitions))
+    with RunDisplay(console, started.plan, _said(pipeline), live=console.is_terminal and not json) as display:
+        watched = replace(pipeline, observer=_Nobody() if json else display)
+        try:
+            state = await watched.drive(started, seize=seize)
+        except asyncio.CancelledError:
+            say(f"left at once; go on with: arco resume {started.log.run}")
+            return EXIT_INTERRUPTED
+    return _summed_up(started, state, json=json)
+
+
+class _Nobody:
+    def saw(self, _entry: Any, _state: RunState) -> None:
+        return
+
+    def progressed(self, _task: str, _facts: Mapping[str, Any]) -> None:
+        return
+
+
+def _said(pipeline: Pipeline) -> Any:
+    """The partitions of a task, for people."""
+    by_key = {str(key): asset.partitions for key, asset in pipeline.project.assets.items()}
+
+    def said(task: PlannedTask) -> str:
+        partitioning = by_key[task.asset]
+        if not partitioning.axes:
+            return ""
+        if any(not getattr(axis, "values", True) for axis in partitioning.axes):
+            return f"{task.partition_count} partitions"
+        return partitioning.text(partitioning.read(task.partitions))
+
+    return said
+
+
+def _summed_up(started: Started, state: RunState, *, json: bool) -> int:
+    code = exit_code(its.status.value for its in state.tasks.values())
+    if json:
+        print_json(_document(started, state) | {"exit_code": code})
+        return code
+    counts = Counter(its.status.value for its in state.tasks.values())
+    rows = sum(its.staged.written.get("rows", 0) for its in state.tasks.values() if its.staged is not None)
+    took_s = ((state.run.ended_ms or 0) - state.run.created_ms) / 1000
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    say(f"{state.run.status.value}: {listed}; {rows:,} rows in {took_s:.1f} s")
+    for line in _what_next(started, state):
+        say(line)
+    return code
+
+
+def _what_next(started: Started, state: RunState) -> list[str]:
+    """What to type, in the order in which it makes sense."""
+    tasks = {task.id: task for task in started.plan.spec.tasks}
+    held = [
+        tasks[one].asset for one, its in state.tasks.items() if its.status in {TaskStatus.BLOCKED, TaskStatus.QUARANTINED}
+    ]
+    failed = [tasks[one].asset for one, its in state.tasks.items() if its.status is TaskStatus.FAILED]
+    lines = []
+    for asset in dict.fromkeys(failed):
+        lines.append(f"  arco explain {asset}      what it is now, and why; mend it, then: arco run {asset}+")
+    for asset in dict.fromkeys(held):
+        lines.append(f"  arco explain {asset}      its checks held it back; readers see the version before")
+    if state.run.status.value == "cancelled":
+        lines.append("  arco run                what was not published is planned again")
+    if not lines:
+        lines.append(
+            f"  arco show {next(iter(dict.fromkeys(task.asset for task in tasks.values())))}      a table that was published"
+        )
+    return lines
+
+
+def _document(started: Started, state: RunState) -> dict[str, Any]:
+    tasks = {task.id: task for task in started.plan.spec.tasks}
+    return {
+        "run": str(started.log.run),
+        "status": state.run.status.value,
+        "plan": started.plan.fingerprint,
+        "tasks": [
+            {
+                "task": task,
+                "asset": tasks[task].asset,
+                "partitions": tasks[task].partitions,
+                "status": its.status.value,
+                "attempts": its.attempt,
+                "snapshot_id": its.snapshot_id,
+                "written": {} if its.staged is None else its.staged.written,
+                "warnings": warnings_of(its),
+                "failure": None if its.failure is None or its.status is TaskStatus.SUCCEEDED else its.failure.message,
+            }
+            for task, its in state.tasks.items()
+        ],
+    }
+
+
+# Runs that were
+
+
+async def _last_unfinished(pipeline: Pipeline) -> RunId:
+    parts = pipeline.catalog.parts
+    for one in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
+        started = await open_run(parts.tier1.store, parts.scope, one, parts.clock, parts.entropy)
+        if not started.log.state.is_finished:
+            return one
+    raise NotFound("every run has finished", hint="arco run plans a new one; arco runs lists them")
+
+
+async def _opened_run(home: Opened, run_id: str) -> Started:
+    parts = home.catalog.parts
+    try:
+        wanted = RunId(run_id)
+    except ArcoError as error:
+        raise InvalidInput(f"{clip(run_id)!r} is not the id of a run", hint="arco runs lists them") from error
+    return await open_run(parts.tier1.store, parts.scope, wanted, parts.clock, parts.entropy)
+
+
+async def runs(place: Place, run_id: str | None, *, limit: int, json: bool) -> None:
+    """What ran, newest first; or the tasks of one run."""
+    file = read_project(place.folder)
+    async with opened(file.where(place.root, list(place.options))) as home:
+        if run_id is not None:
+            _print_run(await _opened_run(home, run_id), json=json)
+            return
+        parts = home.catalog.parts
+        names = sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)[:limit]
+        found = [await open_run(parts.tier1.store, parts.scope, one, parts.clock, parts.entropy) for one in names]
+        if json:
+            print_json([_document(one, one.log.state) for one in found])
+        elif not found:
+            say("nothing has run yet: arco run")
+        else:
+            print_grid(["run", "status", "started", "took", "tasks", "by"], [_row(one) for one in found])
+
+
+def _row(one: Started) -> list[str]:
+    state = one.log.state
+    created = state.run.created
+    ended = state.run.ended_ms
+    counts = Counter(its.status.value for its in state.tasks.values())
+    return [
+        str(one.log.run),
+        state.run.status.value,
+        when(state.run.created_ms),
+        "" if ended is None else f"{(ended - state.run.created_ms) / 1000:.1f} s",
+        ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+        "" if created is None else created.who,
+    ]
+
+
+def _print_run(one: Started, *, json: bool) -> None:
+    state = one.log.state
+    if json:
+        print_json(_document(one, state))
+        return
+    say(f"run {one.log.run}: {state.run.status.value}, {when(state.run.created_ms)}")
+    tasks = {task.id: task for task in one.plan.spec.tasks}
+    rows = [
+        [tasks[task].asset, its.status.value, str(tasks[task].partition_count), ended_text(its, tasks)]
+        for task, its in state.tasks.items()
+    ]
+    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3))
+
+
+async def cancel(place: Place, run_id: str, reason: str) -> None:
+    """Ask for the end of a run, wherever it is driven."""
+    file = read_project(place.folder)
+    async with opened(file.where(place.root, list(place.options))) as home:
+        started = await _opened_run(home, run_id)
+        parts = home.catalog.parts
+        if await request_cancel(started.log, home.author.principal, reason, parts.clock, parts.entropy):
+            say(f"run {run_id} is asked to end; whoever drives it stops its tasks within seconds")
+        else:
+            say(f"run {run_id} has finished: {started.log.state.run.status.value}")
+
+
+def how_to_run(parallel: int, timeout: float | None, key: str | None, *, fail_fast: bool, backfill: bool) -> HowToRun:
+    return HowToRun(
+        trigger=Trigger.BACKFILL if backfill else Trigger.MANUAL,
+        parallelism=parallel,
+        timeout_s=timeout,
+        on_failure=OnFailure.FAIL_FAST if fail_fast else OnFailure.KEEP_GOING,
+        key=key,
+    )
+
+
+def mode_of(*, force: bool, backfill: bool) -> Mode:
+    if force and backfill:
+        raise InvalidInput(
+            "--force and --backfill at once", hint="a backfill makes what is missing, force makes everything"
+        )
+    return Mode.FORCE if force else Mode.BACKFILL if backfill else Mode.STALE
+
+
+def interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """Run to the end; an interruption is heard by the work itself, not in the middle of a line of it."""
+
+    async def main() -> int:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(one, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return EXIT_INTERRUPTED
+
+    return asyncio.run(main())

@@ -39,7 +39,9 @@ def test_every_object_name_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     page = (DOCS / "cli.md").read_text()
-    assert [one.__name__ for one in (*names.COMMANDS, *planning_commands.COMMANDS) if f"`arco {one.__name__}" not in page] == []
+    assert [
+        one.__name__ for one in (*names.COMMANDS, *planning_commands.COMMANDS) if f"`arco {one.__name__}" not in page
+    ] == []
 
 
 def test_every_route_of_the_platform_api_is_documented() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -149,8 +150,9 @@ def open_session(settings: SparkSettings, root: str = "", options: Mapping[str, 
     _refuse_contradictions(settings.conf)
     if settings.is_connect:
         return _connected(settings)
-    running = SparkSession.getActiveSession()
-    if running is not None:
+    if SparkContext._active_spark_context is not None:
+        # Not `getActiveSession`: that is the session of this thread, and another one may have started it.
+        running = SparkSession.builder.getOrCreate()
         _set_at_run_time(running, settings.conf)
         return Session(running, ours=False, is_connect=False)
     return _started(settings, s3_settings(root, options or {}, settings.jars_folder))

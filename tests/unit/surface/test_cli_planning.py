@@ -161,12 +161,12 @@ def test_changed_code_is_said_in_a_line(shop: Path, arco: Arco) -> None:
 
 
 def test_words_and_ranges_choose(shop: Path, arco: Arco) -> None:
-    chosen = arco("plan", "tag:raw", "--partition", "date=2025-01-05..2025-01-06", "--partition", "date=2025-01-09").out
+    chosen = arco("plan", "tag:raw", "--partition", "date=2025-01-05..2025-01-06,2025-01-09").out
     assert "1 task: date 2025-01-05 to 2025-01-06; date 2025-01-09 (3 partitions)" in chosen
     assert "Next: arco run tag:raw" in chosen
     assert "--why" not in arco("plan", "+weekly", "--why").out
     assert arco("plan", "nothing").code == 2
-    assert "names no dimension" in arco("plan", "--partition", "2025-01-05").err
+    assert "has no value" in arco("plan", "--partition", "2025-01-05").err
     assert "exclude each other" in arco("plan", "--force", "--backfill").err
 
 
@@ -229,3 +229,22 @@ def test_neither_spark_nor_pyiceberg_is_loaded(shop: Path) -> None:
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+# Values of dynamic dimensions
+
+
+def test_values_of_a_dynamic_dimension_become_partitions(shop: Path, arco: Arco) -> None:
+    (shop / "assets" / "invoices.py").write_text(
+        "from arco.servo.sdk.authoring import asset\nfrom arco.servo.sdk.dimensions import dynamic\n\n\n"
+        '@asset(partitions=dynamic("customer"))\ndef invoices():\n    return None\n'
+    )
+    assert "is not deployed yet" in arco("partitions", "add", "invoices", "customer", "acme").err
+    deploy(shop)
+    assert arco("plan", "invoices").out == "Up to date: shop.invoices.\nNothing to do.\n"
+    assert arco("partitions", "add", "invoices", "customer", "acme", "globex").out == "customer has 2 values now\n"
+    assert "1 task: customer acme to globex (2 partitions)" in arco("plan", "invoices").out
+    assert arco("partitions", "remove", "invoices", "customer", "acme").code == 0
+    assert arco("partitions", "list").out == "shop.invoices  customer: 1 value: globex\n"
+    assert arco("partitions", "list", "--json").json == {"shop.invoices": {"customer": ["globex"]}}
+    assert "no dynamic dimension 'date'" in arco("partitions", "add", "orders", "date", "x").err

@@ -157,15 +157,15 @@ def _carried(
     """A set carried over to the other asset's axes, dimension by dimension."""
     if not partitions or not everything:
         return PartitionSet.nothing(len(there.axes))
+    if len(here.axes) == 1 == len(there.axes) and here.axes[0] == there.axes[0] and isinstance(here.axes[0], TimeAxis):
+        before, after = shift(here.axes[0].name)
+        return PartitionSet.of(1, [((one.first + before, one.end + after),) for one in partitions.ranges]) & everything
     whole = {axis.name: _extent(everything, place) for place, axis in enumerate(there.axes)}
     boxes = []
     for box in partitions.boxes():
         spans = dict(zip(here.names, box, strict=True))
         boxes.append([_moved(axis, spans, here, shift, whole[axis.name]) for axis in there.axes])
-    carried = PartitionSet.nothing(len(there.axes))
-    for parts in boxes:
-        for bounds in product(parts):
-            carried |= PartitionSet.box(bounds)
+    carried = PartitionSet.of(len(there.axes), [bounds for parts in boxes for bounds in product(parts)])
     return carried & everything
 
 

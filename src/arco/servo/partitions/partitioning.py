@@ -7,6 +7,7 @@ time as a half-open range of first moments, lists by their values. So a document
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Self
 
@@ -85,6 +86,9 @@ class Partitioning:
 
     def document(self, partitions: PartitionSet) -> Document:
         """A set as values, in one canonical way."""
+        if len(self.axes) == 1:
+            axis = self.axes[0]
+            return [{axis.name: _values(axis, one.first, one.end)} for one in partitions.ranges]
         return [
             {axis.name: _values(axis, *bounds) for axis, bounds in zip(self.axes, box, strict=True)}
             for box in partitions.boxes()
@@ -92,18 +96,17 @@ class Partitioning:
 
     def canonical(self, partitions: PartitionSet) -> str:
         """The text that task ids are made of."""
-        return canonical_bytes(self.document(partitions)).decode()  # type: ignore[arg-type]
+        return canonical_text(self.document(partitions))
 
     def read(self, document: Document) -> PartitionSet:
         """A set from its document. Values of a list that are no longer there are left out."""
-        result = PartitionSet.nothing(len(self.axes))
+        boxes: list[list[tuple[int, int]]] = []
+        names = set(self.names)
         for box in document:
-            if set(box) != set(self.names):
+            if box.keys() != names:
                 continue  # written when the asset was partitioned otherwise: it says nothing about today's partitions
-            spans = [_spans(axis, box[axis.name]) for axis in self.axes]
-            for bounds in product(spans):
-                result |= PartitionSet.box(bounds)
-        return result
+            boxes += product([_spans(axis, box[axis.name]) for axis in self.axes])
+        return PartitionSet.box(boxes[0]) if len(boxes) == 1 else PartitionSet.of(len(self.axes), boxes)
 
     def text(self, partitions: PartitionSet, limit: int = 3) -> str:
         """For people: `date 2025-01-01 to 2025-01-31 (31 partitions)`."""
@@ -121,6 +124,11 @@ class Partitioning:
 UNPARTITIONED = Partitioning()
 
 
+def canonical_text(document: Document) -> str:
+    """A document in its one spelling."""
+    return canonical_bytes(document).decode()  # type: ignore[arg-type]
+
+
 def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
     first, dots, last = text.partition("..")
     low, high = axis.bounds(now_ms)
@@ -135,19 +143,29 @@ def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
 
 def _values(axis: Axis, first: int, end: int) -> list[Any]:
     if isinstance(axis, TimeAxis):
-        return [_iso(axis.value(first)), _iso(axis.value(end))]
+        return [_period(axis, first), _period(axis, end)]
     return [[_plain(axis.value(one)) for one in range(first, end)]]
 
 
 def _spans(axis: Axis, stored: Any) -> list[tuple[int, int]]:
     try:
         if isinstance(axis, TimeAxis):
-            first, end = (axis.ordinal(axis.parse(one)) for one in stored)
-            return [(first, end)]
+            first, end = stored
+            return [(_place(axis, first), _place(axis, end))]
         known = [one for one in stored[0] if _is_known(axis, one)]
         return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
     except (TypeError, ValueError, IndexError) as error:
         raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}") from error
+
+
+@lru_cache(maxsize=1 << 16)
+def _period(axis: TimeAxis, ordinal: int) -> str:
+    return _iso(axis.value(ordinal))
+
+
+@lru_cache(maxsize=1 << 16)
+def _place(axis: TimeAxis, text: str) -> int:
+    return axis.ordinal(axis.parse(text))
 
 
 def _is_known(axis: Axis, stored: Any) -> bool:

@@ -8,16 +8,17 @@ sets are "nothing" and "the whole of it".
 What must never enter: what the ordinals stand for. That is the axes' business.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
+from operator import itemgetter
+from typing import NamedTuple, Self
 
 Layer = tuple["Range", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """From `first` to one before `end`, and what of the other axes stands beside it."""
 
     first: int
@@ -27,6 +28,8 @@ class Range:
 
 _EVERYTHING: Layer = (Range(0, 1, ()),)
 """What stands beside the last axis: a point that is there."""
+
+_FIRST, _END = itemgetter(0), itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +59,59 @@ class PartitionSet:
 
     @classmethod
     def of(cls, axes: int, boxes: Sequence[Sequence[tuple[int, int]]]) -> Self:
+        return cls.union(axes, (cls.box(bounds) for bounds in boxes))
+
+    @classmethod
+    def union(cls, axes: int, sets: Iterable[Self]) -> Self:
+        """All of these together. Many sets along one axis are sorted once, not merged one by one."""
+        if axes == 1:
+            return cls(1, _joined(sorted(one for some in sets for one in some.ranges)))
         result = cls.nothing(axes)
-        for bounds in boxes:
-            result |= cls.box(bounds)
+        for one in sets:
+            result |= one
         return result
 
     def __bool__(self) -> bool:
         return bool(self.ranges)
 
     def __or__(self, other: Self) -> Self:
-        return self._swept(other, lambda here, there: here or there)
+        self._check(other)
+        if not other.ranges or self.ranges is other.ranges:
+            return self
+        if not self.ranges:
+            return other
+        if self.axes == 1:
+            return type(self)(1, _joined(sorted((*self.ranges, *other.ranges))))
+        return type(self)(self.axes, _swept(self.ranges, other.ranges, self.axes, lambda here, there: here or there))
 
     def __and__(self, other: Self) -> Self:
-        return self._swept(other, lambda here, there: here and there)
+        self._check(other)
+        if not self.ranges or self.ranges is other.ranges:
+            return self
+        if not other.ranges:
+            return other
+        if self.axes == 1:
+            return type(self)(1, _shared(self.ranges, other.ranges))
+        return type(self)(self.axes, _swept(self.ranges, other.ranges, self.axes, lambda here, there: here and there))
 
     def __sub__(self, other: Self) -> Self:
-        return self._swept(other, lambda here, there: here and not there)
+        self._check(other)
+        if not self.ranges or not other.ranges:
+            return self
+        if self.axes == 1:
+            return type(self)(1, _left(self.ranges, other.ranges))
+        return type(self)(self.axes, _swept(self.ranges, other.ranges, self.axes, lambda here, there: here and not there))
 
     def __le__(self, other: Self) -> bool:
         return not self - other
 
-    def _swept(self, other: Self, keep: Callable[[bool, bool], bool]) -> Self:
+    def _check(self, other: Self) -> None:
         if self.axes != other.axes:
             raise ValueError(f"sets over {self.axes} and {other.axes} dimensions")
-        return type(self)(self.axes, _swept(self.ranges, other.ranges, self.axes, keep))
+
+    def overlapping(self, first: int, end: int) -> Layer:
+        """The ranges of the first axis that reach into these bounds."""
+        return _overlapping(self.ranges, first, end)
 
     def count(self) -> int:
         return _count(self.ranges, self.axes)
@@ -98,6 +130,53 @@ class PartitionSet:
             tuple(change(*bounds) if place == axis else bounds for place, bounds in enumerate(box)) for box in self.boxes()
         ]
         return self.of(self.axes, moved)
+
+
+# Along one axis, which is what most sets are, there is nothing beside a range: its ends are all there is to compare.
+
+
+def _joined(ranges: Sequence[Range]) -> Layer:
+    """Sorted ranges, with those that touch made one."""
+    joined: list[Range] = []
+    for one in ranges:
+        if joined and one.first <= joined[-1].end:
+            if one.end > joined[-1].end:
+                joined[-1] = Range(joined[-1].first, one.end, _EVERYTHING)
+        else:
+            joined.append(one)
+    return tuple(joined)
+
+
+def _shared(here: Layer, there: Layer) -> Layer:
+    if len(here) > len(there):
+        here, there = there, here
+    return tuple(
+        Range(max(one.first, other.first), min(one.end, other.end), _EVERYTHING)
+        for one in here
+        for other in _overlapping(there, one.first, one.end)
+    )
+
+
+def _left(here: Layer, there: Layer) -> Layer:
+    left: list[Range] = []
+    for one in here:
+        first = one.first
+        for other in _overlapping(there, one.first, one.end):
+            if other.first > first:
+                left.append(Range(first, other.first, _EVERYTHING))
+            first = other.end
+        if first < one.end:
+            left.append(one if first == one.first else Range(first, one.end, _EVERYTHING))
+    return tuple(left)
+
+
+def _overlapping(ranges: Layer, first: int, end: int) -> Layer:
+    if len(ranges) == 1:
+        return ranges if ranges[0].first < end and first < ranges[0].end else ()
+    return ranges[bisect_right(ranges, first, key=_END) : bisect_left(ranges, end, key=_FIRST)]
+
+
+# Any number of axes
 
 
 def _swept(here: Layer, there: Layer, axes: int, keep: Callable[[bool, bool], bool]) -> Layer:

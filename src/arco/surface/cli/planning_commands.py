@@ -7,30 +7,18 @@ import typer
 
 from arco.kernel.errors import InvalidInput
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
+from arco.surface.cli.running_commands import Backfill, Force, Params, Partitions, Words, pairs
 
-Partitions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--partition",
-        metavar="DIM=RANGE",
-        help="Only these, such as date=2025-01-01..2025-01-31 or region=de,fr (repeatable).",
-    ),
-]
+_RANGE = "date=2025-01-01..2025-01-31"
 Asset = Annotated[str, typer.Argument(metavar="ASSET", help="Such as shop.orders, or orders.", show_default=False)]
 
 
 def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[WORD…]",
-            help="Assets: orders, shop.*, tag:finance, +orders, orders+. Default: all.",
-            show_default=False,
-        ),
-    ] = None,
+    words: Words = None,
     partition: Partitions = None,
-    force: Annotated[bool, typer.Option("--force", help="Everything that is asked for, also what is fresh.")] = False,
-    backfill: Annotated[bool, typer.Option("--backfill", help="Only what was never published.")] = False,
+    force: Force = False,
+    backfill: Backfill = False,
+    param: Params = None,
     why: Annotated[bool, typer.Option("--why", help="Say for each range of partitions which fact differs.")] = False,
     json: Json = False,
     project: ProjectFolder = ".",
@@ -48,8 +36,12 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     if force and backfill:
         raise InvalidInput("--force and --backfill exclude each other", hint="--backfill leaves out what is published")
     planner, surveying = import_module("arco.servo.plan.planner"), import_module("arco.surface.cli.surveying")
-    mode = planner.Mode.FORCE if force else planner.Mode.BACKFILL if backfill else planner.Mode.STALE
-    request = planner.PlanRequest(tuple(words or ()), surveying.partitions_asked(partition or []), mode)
+    request = planner.PlanRequest(
+        words=tuple(words or ()),
+        partitions=pairs(partition, "--partition", _RANGE),
+        mode=planner.Mode.FORCE if force else planner.Mode.BACKFILL if backfill else planner.Mode.STALE,
+        parameters=pairs(param, "--param", "limit=10"),
+    )
     _run("planning", "show_plan", surveying.At(project, root, option or []), request, why=why, json=json)
 
 
@@ -68,8 +60,68 @@ def explain(
       arco explain orders_daily --partition date=2025-01-01..2025-01-31
     """
     surveying = import_module("arco.surface.cli.surveying")
-    asked = surveying.partitions_asked(partition or [])
+    asked = pairs(partition, "--partition", _RANGE)
     _run("explaining", "show_explanation", surveying.At(project, root, option or []), asset, asked, json=json)
+
+
+Dimension = Annotated[
+    str, typer.Argument(metavar="DIMENSION", help="A dynamic dimension of the asset.", show_default=False)
+]
+Values = Annotated[list[str], typer.Argument(metavar="VALUE…", help="One or more values.", show_default=False)]
+
+partitions = typer.Typer(
+    name="partitions",
+    help="The values of dynamic dimensions: which partitions an asset has, where its definition leaves that open.",
+    no_args_is_help=True,
+)
+
+
+@partitions.command("list")
+def list_values(
+    asset: Annotated[
+        str | None, typer.Argument(metavar="[ASSET]", help="Default: every asset that has some.", show_default=False)
+    ] = None,
+    json: Json = False,
+    project: ProjectFolder = ".",
+    root: Root = None,
+    option: Options = None,
+) -> None:
+    """List the values that are known."""
+    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    _run("partition_values", "list_values", at, asset, json=json)
+
+
+@partitions.command("add")
+def add_values(
+    asset: Asset,
+    dimension: Dimension,
+    values: Values,
+    project: ProjectFolder = ".",
+    root: Root = None,
+    option: Options = None,
+) -> None:
+    """Make values known: each is a partition from the next plan on.
+
+    Example:
+
+      arco partitions add invoices customer acme globex
+    """
+    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    _run("partition_values", "add_values", at, asset, dimension, values)
+
+
+@partitions.command("remove")
+def remove_values(
+    asset: Asset,
+    dimension: Dimension,
+    values: Values,
+    project: ProjectFolder = ".",
+    root: Root = None,
+    option: Options = None,
+) -> None:
+    """Forget values: their partitions are no longer planned. What was published of them stays in the table."""
+    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    _run("partition_values", "remove_values", at, asset, dimension, values)
 
 
 COMMANDS = (plan, explain)
@@ -78,6 +130,7 @@ COMMANDS = (plan, explain)
 def add_to(app: typer.Typer) -> None:
     for command in COMMANDS:
         app.command()(command)
+    app.add_typer(partitions)
 
 
 def _run(module: str, command: str, *arguments: object, **flags: object) -> None:

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import typer
 
-from arco.kernel.errors import InvalidInput
-from arco.kernel.ids import clip
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.previewing import preview, remarks
@@ -53,16 +51,3 @@ async def surveyed(at: At) -> Survey:
         deployment = preview(prepared)
         snapshot = await gather(workspace.catalog, project, deployment, file_options=settings.known)
     return Survey(project, deployment, snapshot, tuple(remarks(prepared)))
-
-
-def partitions_asked(given: list[str]) -> dict[str, str]:
-    """`date=2025-01-01..2025-01-31 region=de` by dimension; one that is given twice means both."""
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, text = one.partition("=")
-        if not equals or not name or not text:
-            raise InvalidInput(
-                f"partition {clip(one)!r} names no dimension", hint="write date=2025-01-31 or date=2025-01-01..2025-01-31"
-            )
-        found[name] = f"{found[name]},{text}" if name in found else text
-    return found

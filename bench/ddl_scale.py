@@ -150,9 +150,9 @@ def report(sizes: tuple[int, ...]) -> list[str]:
             for one in scales
         ),
         "",
-        "A new base is encoded once for 50 deltas. The start is one load of a table on a server that knows nothing.",
+        "A new base is encoded once for 50 deltas. The start is a load on a server that is not ready yet.",
         "",
-        "| first request of a server that has just started | commits behind it | round trips before the answer | flat |",
+        "| first request of a server that is not ready yet | commits behind it | round trips before the answer | flat |",
         "|---|---|---|---|",
     ]
     firsts = {commits: first_changes(commits) for commits in CHAINS}

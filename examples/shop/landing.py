@@ -52,7 +52,12 @@ def write(catalog: Catalog) -> int:
     """All four tables; how many rows they have."""
     catalog.create_namespace("raw")
     rows = 0
-    for name, query in (("customers", _customers()), ("orders", _orders()), ("payments", _payments()), ("clicks", _clicks())):
+    for name, query in (
+        ("customers", _customers()),
+        ("orders", _orders()),
+        ("payments", _payments()),
+        ("clicks", _clicks()),
+    ):
         made = _made(query)
         table = catalog.create_table(f"raw.{name}", schema=made.schema)
         if name != "customers":

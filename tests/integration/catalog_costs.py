@@ -224,8 +224,8 @@ class Temperature(StrEnum):
     """What the server knows when it is asked."""
 
     WARM = "warm"  # the table
-    NAMES = "names only"  # all names, and nothing of the table
-    COLD = "just started"  # nothing; the names lie in Parquet, as a second after every change
+    COLD = "just started"  # what it read before `/ready` said 200: the names, and nothing of any table
+    UNREADY = "not ready yet"  # nothing at all; the names lie in Parquet, as a second after every change
 
 
 def measure(case: Case, temperature: Temperature = Temperature.WARM, *, key: bool = True) -> Cost:
@@ -239,8 +239,8 @@ def measure(case: Case, temperature: Temperature = Temperature.WARM, *, key: boo
         if temperature is Temperature.WARM:
             return await case(ground, first, key)
         second = ground.server()
-        if temperature is Temperature.NAMES:
-            await second.ask("GET", TABLES)
+        if temperature is Temperature.COLD:
+            assert (await second.ask("GET", "/ready")).status == 200
         return await case(ground, second, key)
 
     return ground.run(run())

@@ -82,7 +82,7 @@ def test_deleted_rows_are_gone_on_a_bucket_too(shore: Any) -> None:
     spelled = file.file_path.replace("s3://", "s3a://")
     gone = session.spark.createDataFrame([(file.file_path, 1), (spelled, 3)], "file_path string, pos bigint")
     gone.coalesce(1).write.parquet(f"{table.location}/data/gone")
-    (part,) = [one for one in session.spark.read.parquet(f"{table.location}/data/gone").inputFiles()]
+    (part,) = list(session.spark.read.parquet(f"{table.location}/data/gone").inputFiles())
     name = f"gone/{part.rpartition('/')[2]}"
     commit_deletes(lake, "deleted", [data_file(table, name, rows=2, content=DataFileContent.POSITION_DELETES)])
     assert rows(read_table(session.spark, lake.load("deleted"), lake.io)) == [(0,), (2,), (4,)]

@@ -17,8 +17,9 @@ FUNCTION_LINES_MAX = 70
 SPARK_FILES = tuple(
     f"arco/servo/execute/spark_{name}.py"
     for name in (
-        "arrow_writer checks failures filters observe plans quarantine read rewrite s3 session transforms types verdicts write"
-    ).split()
+        *("arrow_writer", "checks", "code", "executor", "failures", "filters", "guard", "inputs", "observe", "plans"),
+        *("quarantine", "read", "rewrite", "s3", "session", "transforms", "types", "verdicts", "write"),
+    )
 )
 
 # What may not be used, what to use instead, and the files that may all the same.
@@ -43,8 +44,15 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
-        # A notebook's own loop runs already: what is awaited needs another thread there.
-        ("arco/storage/local.py", "arco/surface/http/server_state.py", "arco/surface/python/connecting.py"),
+        # A notebook's own loop runs already: what is awaited needs another thread there. Spark's calls block.
+        (
+            "arco/storage/local.py",
+            "arco/storage/folder_syncs.py",
+            "arco/surface/http/server_state.py",
+            "arco/surface/python/connecting.py",
+            "arco/servo/execute/spark_threads.py",
+            "arco/servo/execute/pipeline.py",
+        ),
     ),
     (
         r"\basyncio\.sleep\(",

@@ -1,10 +1,10 @@
 """What can be worked with: one row a thing, right types, bad rows set aside."""
 
+from assets.sources import JANUARY
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from arco import accepted_values, asset, check, foreign_key, in_range, matches, not_null, row_count, unique
-from assets.sources import JANUARY
 
 
 @asset(

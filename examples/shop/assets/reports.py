@@ -1,15 +1,16 @@
 """What people look at."""
 
+from assets.sources import JANUARY
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from arco import RunContext, asset, every, in_range, window
-from assets.sources import JANUARY
 
 
 @asset(
     inputs={"week": window("revenue", -6, 0)},
     partitions=JANUARY,
+    partitions_per_task=10,
     tags="report",
     checks=[in_range("paid_7d", min=0)],
 )

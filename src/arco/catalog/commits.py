@@ -266,7 +266,7 @@ class _Attempt(Generic[M, R]):
                 self._in_doubt = False
             self._marker = marker
         if not unchanged:
-            await ws.tier1.current()
+            await ws.tier1.renewed()
         if not self._is_named(entry):
             return None
         return replace(prepared, metadata=self._subject.decode(data, prepared.location))

@@ -113,7 +113,7 @@ class Committer:
         for attempt in range(SWAP_ATTEMPTS_MAX):
             if attempt:
                 await self._clock.sleep(pause_s(min(attempt, 6), self._entropy))
-                await self._tier1.current()
+                await self._tier1.renewed()
             await self._make_room()
             trial = await self._try(group)
             if trial.refused and attempt == 0 and not await self._tier1.is_unchanged(trial.seen):

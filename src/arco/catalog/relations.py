@@ -57,13 +57,15 @@ class Relations(Generic[M, C]):
 
     async def load(self, levels: Levels, name: str) -> tuple[Entry, Base[M]]:
         """The table as it is now. Warm, its name, its pointer and its file are checked together: one round trip."""
+        if self._ws.tier1.held is None:
+            await self._ws.tier1.current()
         for _ in range(SWAP_ATTEMPTS_MAX):
             seen = self._ws.tier1.seen
             entry = seen.names.find(levels, name, self.subject.kind)
             base, unchanged = await self._looked_up(entry, seen)
             if not unchanged:
                 # What was read of the pointer is older than the name we are about to learn: look again after it.
-                await self._ws.tier1.current()
+                await self._ws.tier1.renewed()
                 continue
             if entry is None:
                 raise missing(levels, name, self.subject.kind)

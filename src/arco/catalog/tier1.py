@@ -66,9 +66,19 @@ class Tier1:
         return Seen(self.names, None if self.held is None else self.held.version, self._sequence)
 
     async def current(self) -> Seen:
-        """The state as of now: one request if nothing changed."""
-        if not await self.is_unchanged(self.seen):
-            await self.advance(await self.head.read())
+        """The state as of now: one request if nothing changed, or nothing is known yet."""
+        if self.held is None or not await self.is_unchanged(self.seen):
+            return await self.renewed()
+        return self.seen
+
+    async def renewed(self) -> Seen:
+        """The state as of now, for who has just seen that it changed: the manifest is read without asking again."""
+        held = await self.head.read()
+        if held is None and self.held is not None:
+            raise CorruptObject(
+                f"{self.head.key} is gone", hint="nobody deletes it: look whether the root is the right one"
+            )
+        await self.advance(held)
         return self.seen
 
     async def is_unchanged(self, seen: Seen) -> bool:

@@ -49,6 +49,7 @@ CAS_OBJECT_BYTES_MAX = 8 * 1024 * 1024
 
 # Threads that wait for the disk, and lock files that keys share: more shards, fewer strangers waiting for each other.
 LOCAL_IO_THREADS = 32
+LOCAL_FOLDER_THREADS = 8
 LOCAL_LOCK_SHARDS = 4096
 
 # A request to a store, and reaching it at all; and how often a read is repeated.
@@ -130,6 +131,9 @@ REQUEST_TIMEOUT_S = 50
 
 # How long the store may take to answer whether the server is ready.
 READY_TIMEOUT_S = 5
+
+# Workspaces whose names a server reads before it is ready: bounds what a start costs. Others are read when they are asked for.
+READY_WORKSPACES_MAX = 64
 
 # What one server does at once: more wait outside. Connections stay below the 1,024 files a process may open by default.
 REQUESTS_AT_ONCE_MAX = 256

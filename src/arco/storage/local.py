@@ -5,7 +5,8 @@ How each promise is kept:
   no torn read          a file is written under a temporary name, and gets its real name complete
   create only if absent `link`, which fails if the name is taken
   compare and swap      compare and `rename` under the advisory lock of the key
-  durable               bytes synced before the name is given, the folder synced before the answer
+  durable               bytes synced before the name is given, the folder synced before the answer; writes that go out
+                        together sync at the same time, and a folder that several of them gave names in once for all
   versions never repeat modification time in nanoseconds, forced to grow on every overwrite, with inode and size
   no litter             temporaries live in `.arco/tmp/<process>/`; a later process removes those of the dead
 
@@ -20,8 +21,8 @@ import errno
 import hashlib
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -30,8 +31,9 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Unavailable
 from arco.kernel.ids import UlidSource, clip
-from arco.kernel.limits import LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
+from arco.kernel.limits import LOCAL_FOLDER_THREADS, LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
 from arco.storage.disk import Disk, FileStat, RealDisk
+from arco.storage.folders import Folders, Together, in_turn
 from arco.storage.port import (
     Absent,
     Always,
@@ -56,18 +58,30 @@ from arco.storage.port import (
 P = ParamSpec("P")
 R = TypeVar("R")
 
+NewFolders = tuple[str, ...]
+"""The folders on the way to an object that are not known to be durable."""
+
 
 class LocalFiles:
     """The store's steps as plain calls; `LocalStore` runs them on threads, the simulator runs them one by one."""
 
-    def __init__(self, root: str, disk: Disk, clock: Clock, entropy: Entropy, *, sync: bool = True) -> None:
+    def __init__(
+        self,
+        root: str,
+        disk: Disk,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        sync: bool = True,
+        together: Together = in_turn,
+    ) -> None:
         self._root = root.rstrip("/")
         self._disk = disk
         self._clock = clock
         self._entropy = entropy
         self._sync = sync
+        self._folders = Folders(self._root, disk, sync=sync, together=together)
         self._ulids = UlidSource(clock, entropy)
-        self._durable_folders: set[str] = set()
         self._temporaries: str | None = None
         self._temporary_numbers = itertools.count()
         self._held: int | None = None
@@ -120,20 +134,20 @@ class LocalFiles:
     def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         path = self._path(key)
         folder = path.rpartition("/")[0]
-        self._make_folders(folder)
+        new = self._folders.make(folder)
         match condition:
             case Absent():
-                return self._create(path, folder, data)
+                return self._create(path, folder, new, data)
             case Always() | Matches():
-                return self._replace(path, folder, data, condition)
+                return self._replace(path, folder, new, data, condition)
 
-    def _create(self, path: str, folder: str, data: bytes) -> Outcome:
+    def _create(self, path: str, folder: str, new: NewFolders, data: bytes) -> Outcome:
         temporary, stat = self._write_temporary(data)
         try:
             self._disk.link(temporary, path)
         except FileExistsError:
             # The winner's name may not be durable yet, and our caller is about to act on its existence.
-            self._sync_folder(folder)
+            self._folders.keep(folder, new)
             if self._disk.is_folder(path):
                 raise IsADirectoryError(errno.EISDIR, "is a folder", path) from None
             return Lost("the object exists")
@@ -141,9 +155,9 @@ class LocalFiles:
             return _named_or_not(error)
         finally:
             self._drop_temporary(temporary)
-        return self._finish(folder, stat)
+        return self._finish(folder, new, stat)
 
-    def _replace(self, path: str, folder: str, data: bytes, condition: Always | Matches) -> Outcome:
+    def _replace(self, path: str, folder: str, new: NewFolders, data: bytes, condition: Always | Matches) -> Outcome:
         temporary, stat = self._write_temporary(data)
         with self._disk.locked(self._lock_path(path)):
             current = self._disk.stat(path)
@@ -161,7 +175,7 @@ class LocalFiles:
             except OSError as error:
                 self._drop_temporary(temporary)
                 return _named_or_not(error)
-            return self._finish(folder, stat)
+            return self._finish(folder, new, stat)
 
     def _later_than(self, current: FileStat | None, temporary: str, stat: FileStat) -> FileStat:
         """Times grow with every overwrite, whatever the clock says: a version must not come back."""
@@ -170,9 +184,9 @@ class LocalFiles:
         self._disk.set_mtime(temporary, current.mtime_ns + 1, sync=self._sync)
         return FileStat(stat.inode, current.mtime_ns + 1, stat.size_bytes)
 
-    def _finish(self, folder: str, stat: FileStat) -> Outcome:
+    def _finish(self, folder: str, new: NewFolders, stat: FileStat) -> Outcome:
         try:
-            self._sync_folder(folder)
+            self._folders.keep(folder, new)
         except OSError as error:
             return Unknown(f"the name is given but the folder could not be synced: {error.strerror}")
         return Landed(_version(stat))
@@ -183,7 +197,7 @@ class LocalFiles:
             with suppress(FileNotFoundError, IsADirectoryError):
                 self._disk.unlink(path)
             # Also when the name was gone already: whoever removed it may have failed before it was durable.
-            self._sync_folder(path.rpartition("/")[0])
+            self._folders.keep(path.rpartition("/")[0])
 
     # Folders, temporaries, locks
 
@@ -193,29 +207,12 @@ class LocalFiles:
     def _lock_path(self, path: str) -> str:
         shard = int.from_bytes(hashlib.sha256(path.encode()).digest()[:8], "big") % LOCAL_LOCK_SHARDS
         locks = f"{self._root}/.arco/locks"
-        self._make_folders(locks)
+        self._folders.make_durable(locks)
         return f"{locks}/{shard:04x}"
-
-    def _make_folders(self, folder: str) -> None:
-        """Make a folder and those above it, each durable before anything is put into it."""
-        if folder in self._durable_folders:
-            return
-        parent = folder.rpartition("/")[0]
-        if folder != self._root:
-            self._make_folders(parent)
-        with suppress(FileExistsError):
-            self._disk.make_folder(folder)
-        if folder != self._root:
-            self._sync_folder(parent)
-        self._durable_folders.add(folder)
 
     def make_folder(self, prefix: str) -> None:
         """A folder for files that clients write themselves."""
-        self._make_folders(f"{self._root}/{check_prefix(prefix)}".rstrip("/"))
-
-    def _sync_folder(self, folder: str) -> None:
-        if self._sync:
-            self._disk.sync_folder(folder)
+        self._folders.make_durable(f"{self._root}/{check_prefix(prefix)}".rstrip("/"))
 
     def _write_temporary(self, data: bytes) -> tuple[str, FileStat]:
         path = f"{self._own_temporaries()}/{next(self._temporary_numbers)}"
@@ -231,7 +228,7 @@ class LocalFiles:
                 with suppress(OSError):
                     self.sweep_temporaries()
                 parent = f"{self._root}/.arco/tmp"
-                self._make_folders(parent)
+                self._folders.make_durable(parent)
                 own = f"{parent}/{self._ulids.next()}"
                 while (held := self._disk.hold(f"{own}.lock")) is None:
                     own = f"{parent}/{self._ulids.next()}"
@@ -247,7 +244,7 @@ class LocalFiles:
 
     def forget_folders(self) -> None:
         """Somebody removed folders under us: make them anew on the next write."""
-        self._durable_folders.clear()
+        self._folders.forget()
         if self._temporaries is not None and not self._disk.is_folder(self._temporaries):
             self._let_go()
 
@@ -297,8 +294,20 @@ class LocalStore:
     def __init__(self, root: str, clock: Clock, entropy: Entropy, *, sync: bool = True, disk: Disk | None = None) -> None:
         # Made absolute here: the store must not move when the process changes its folder.
         self._root = str(Path(root).absolute())
-        self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync)
         self._threads = ThreadPoolExecutor(LOCAL_IO_THREADS, thread_name_prefix="arco-disk")
+        # Threads of their own: who waits for a folder holds one of those above, and all of them may wait.
+        self._folder_threads = ThreadPoolExecutor(LOCAL_FOLDER_THREADS, thread_name_prefix="arco-folders")
+        self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync, together=self._on_threads)
+
+    def _on_threads(self, work: Sequence[Callable[[], None]]) -> None:
+        """All of it at the same time, the last here; raises what went wrong after all of it has ended."""
+        others = [self._folder_threads.submit(one) for one in work[:-1]]
+        try:
+            in_turn(work[-1:])
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
 
     async def _run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -340,6 +349,7 @@ class LocalStore:
             await self._run(self._files.close)
         finally:
             self._threads.shutdown(wait=True)
+            self._folder_threads.shutdown(wait=True)
 
 
 def _objection(current: FileStat | None, condition: Always | Matches) -> Lost | None:

@@ -5,13 +5,17 @@ Nothing is read, written, checked or published, and the time is never the machin
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput
 from arco.servo.partitions.axes import Axis, ListAxis, TimeAxis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
-from arco.servo.sdk.authoring import RUN_PARAMETER, Asset
+from arco.servo.sdk.authoring import RUN_PARAMETER, Asset, Written
+from arco.servo.sdk.definitions import AssetDefinition, AssetKind
 from arco.servo.sdk.run_context import RunContext
 
 _END_OF_TIME_MS = 253_370_764_800_000  # the year 9999: every partition is there
@@ -54,6 +58,26 @@ def run(
     return asset(**given, **settings)
 
 
+def run_sql(
+    path: str | Path,
+    inputs: Mapping[str, Any],
+    *,
+    partitions: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    spark: Any = None,
+    logical_time: datetime | None = None,
+) -> Any:
+    """What the query of a .sql asset makes of these inputs: run_sql("assets/revenue.sql", {"orders": orders})."""
+    written: Written = import_module("arco.servo.sdk.sql_assets").read_sql_asset(Path(path))
+    missing = sorted(set(written.inputs) - set(inputs))
+    if missing:
+        raise InvalidInput(f"{path} reads {missing[0]!r}, and the test does not give it")
+    session = spark or next((rows.sparkSession for rows in inputs.values()), None)
+    context = _context(written, partitions, params, session, logical_time)
+    asset = AssetDefinition(AssetKey("test", written.name), AssetKind.SQL, written.where, "", sql=written.sql)
+    return import_module("arco.servo.execute.spark_code").computed(asset, inputs, context)
+
+
 def run_context(
     asset: Asset[..., Any],
     *,
@@ -67,21 +91,31 @@ def run_context(
     Partitions are written as on the command line: {"date": "2025-01-01..2025-01-07", "region": "de,fr"}, or as values. The
     logical time is the end of what is made, unless another is given.
     """
+    return _context(asset.written, partitions, params, spark, logical_time)
+
+
+def _context(
+    written: Written,
+    partitions: Mapping[str, Any] | None,
+    params: Mapping[str, Any] | None,
+    spark: Any,
+    logical_time: datetime | None,
+) -> RunContext:
     texts = {name: _text(value) for name, value in (partitions or {}).items()}
-    partitioning = _filled(asset.written.partitions, texts)
+    partitioning = _filled(written.partitions, texts)
     first = {axis.name: _first(axis) for axis in partitioning.axes if axis.name not in texts}
     selected = partitioning.select({**first, **texts}, _END_OF_TIME_MS)
     if not selected:
         raise InvalidInput(
-            f"{asset.name} has no such partitions: {texts}", hint="its dimensions begin later, or end before"
+            f"{written.name} has no such partitions: {texts}", hint="its dimensions begin later, or end before"
         )
     at = logical_time or _end_of(partitioning, selected)
     return RunContext(
         run_id="test",
-        asset=asset.name,
+        asset=written.name,
         partitioning=partitioning,
         selected=selected,
-        params={**asset.written.parameters, **(params or {})},
+        params={**written.parameters, **(params or {})},
         spark=spark,
         logical_time_ms=int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000),
         attempt=1,

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from arco.kernel.entropy import SeededEntropy, SystemEntropy
 from arco.kernel.errors import InvalidInput, StoreRefused, Unavailable
-from arco.storage.disk import RealDisk
+from arco.storage.disk import FileStat, RealDisk
 from arco.storage.local import LocalStore
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Always, Condition, Landed, Lost, Matches, Outcome, SignedMethod, Unknown, Version
@@ -21,6 +22,7 @@ from arco.storage.readback import put_settled
 from stand_ins.hand_clock import ConstantEntropy, HandClock, ReadingsClock
 
 NOT_AS_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="running as root ignores permissions")
+MEETING_S = 10.0
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 Scenario = Callable[[LocalStore], Awaitable[None]]
@@ -140,7 +142,7 @@ STALLED_WRITER = """
 import asyncio, sys, threading
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
-from arco.storage.disk import RealDisk
+from arco.storage.disk import FileStat, RealDisk
 from arco.storage.local import LocalStore
 from arco.storage.port import Absent
 
@@ -588,20 +590,104 @@ def test_who_is_told_that_a_name_is_taken_can_rely_on_it_after_a_power_cut(tmp_p
     assert disk.steps == ["write synced", "name a", "sync f"]
 
 
-def test_a_folder_is_durable_before_anything_is_put_into_it(tmp_path):
+def test_the_folders_on_the_way_are_durable_before_the_answer(tmp_path):
     disk = Noted()
 
     async def scenario() -> None:
         store = LocalStore(str(tmp_path / "lake"), HandClock(), SystemEntropy(), sync=True, disk=disk)
         try:
             await landed(store, "f/g/a", b"x")
+            disk.steps.append("answered")
+            await landed(store, "f/g/b", b"x")
         finally:
             await store.close()
 
     asyncio.run(scenario())
-    order = [step for step in disk.steps if step in {"sync lake", "sync f", "sync g", "name a"}]
-    assert order[0] == "sync lake"
-    assert order.index("sync f") < order.index("name a") < order.index("sync g")
+    steps = disk.steps[disk.steps.index("name a") :]
+    assert set(steps[: steps.index("answered")]) == {"name a", "sync lake", "sync f", "sync g"}
+    # All of them are known to be durable now.
+    assert steps[steps.index("answered") + 1 :] == ["write synced", "name b", "sync g"]
+
+
+class Meeting(RealDisk):
+    """A disk whose flushes of one kind wait for one another: they only end if so many are under way together."""
+
+    def __init__(self) -> None:
+        self.bytes_meet: threading.Barrier | None = None
+        self.names_meet: threading.Barrier | None = None
+
+    def write_new(self, path: str, data: bytes, mtime_ns: int, *, sync: bool) -> FileStat:
+        written = super().write_new(path, data, mtime_ns, sync=sync)
+        if self.bytes_meet is not None:
+            self.bytes_meet.wait(MEETING_S)
+        return written
+
+    def sync_folder(self, path: str) -> None:
+        if self.names_meet is not None:
+            self.names_meet.wait(MEETING_S)
+        super().sync_folder(path)
+
+
+def run_meeting(root: Path, scenario: Callable[[LocalStore, Meeting], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        disk = Meeting()
+        store = LocalStore(str(root), HandClock(), SystemEntropy(), disk=disk)
+        try:
+            await landed(store, "f/first", b"x")
+            await scenario(store, disk)
+        finally:
+            disk.bytes_meet = disk.names_meet = None
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def test_writes_that_go_out_together_flush_together(tmp_path):
+    async def scenario(store: LocalStore, disk: Meeting) -> None:
+        folders = ("f", "g", "h", "i")
+        for folder in folders[1:]:
+            await landed(store, f"{folder}/first", b"x")
+        disk.bytes_meet = disk.names_meet = threading.Barrier(len(folders))
+        await asyncio.gather(*(landed(store, f"{folder}/a", b"x") for folder in folders))
+
+    run_meeting(tmp_path / "lake", scenario)
+
+
+def test_new_folders_are_flushed_together_with_the_one_that_the_object_is_in(tmp_path):
+    async def scenario(store: LocalStore, disk: Meeting) -> None:
+        disk.names_meet = threading.Barrier(4)  # the root, f, g and h
+        await landed(store, "f2/g/h/a", b"x")
+
+    run_meeting(tmp_path / "lake", scenario)
+
+
+def test_a_new_folder_that_cannot_be_flushed_leaves_the_write_in_doubt(tmp_path):
+    """The name is given by then, so "nothing happened" would be wrong; and the folder does not count as durable."""
+
+    class Refusing(RealDisk):
+        refuses: str | None = None
+
+        def sync_folder(self, path: str) -> None:
+            if self.refuses is not None and path.endswith(self.refuses):
+                raise OSError(errno.EIO, "input/output error", path)
+            super().sync_folder(path)
+
+    disk = Refusing()
+
+    async def scenario() -> None:
+        store = LocalStore(str(tmp_path / "lake"), HandClock(), SystemEntropy(), disk=disk)
+        try:
+            await landed(store, "f/first", b"x")
+            disk.refuses = "/f"
+            assert isinstance(await store.put("f/g/a", b"x", Absent()), Unknown)
+            with pytest.raises(Unavailable):
+                await store.put("f/g/a", b"x", Absent())
+            disk.refuses = None
+            assert isinstance(await store.put("f/g/a", b"x", Absent()), Lost)
+        finally:
+            await store.close()
+
+    asyncio.run(scenario())
 
 
 # Folders for clients

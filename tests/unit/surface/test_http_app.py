@@ -24,6 +24,7 @@ from arco.kernel.errors import (
 )
 from arco.kernel.secret import Secret
 from arco.storage.memory import MemoryStore
+from arco.storage.port import Always
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
@@ -31,6 +32,7 @@ from arco.surface.http.exchange import Request, Response, json_response, no_cont
 from arco.surface.http.failures import failure
 from arco.surface.http.routes import Door, route
 from stand_ins.asgi import Exchange, ask, make_app
+from stand_ins.troubled_store import Mood, TroubledStore
 
 CANARY = "canary-4b1d77"
 NAMESPACES = "/iceberg/v1/default.default/namespaces"
@@ -626,3 +628,73 @@ def test_ready_does_not_wait_for_a_silent_store_nor_ask_it_twice():
         assert (await ask(app, "GET", "/health")).status == 200
 
     run(scenario())
+
+
+# Ready
+
+
+class NamesAreSlow(MemoryStore):
+    """A store that gives out no manifest until the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.gate = asyncio.Event()
+        self.read: list[str] = []
+
+    async def get(self, key):
+        if key.endswith("catalog.manifest.json"):
+            self.read.append(key)
+            await self.gate.wait()
+        return await super().get(key)
+
+
+async def filled(store, *warehouses):
+    for warehouse in warehouses:
+        await store.put(f"{warehouse}/_catalog/manifests/catalog.manifest.json", b"{}", Always())
+
+
+def test_a_server_is_not_ready_before_it_has_read_the_names():
+    async def story():
+        store = NamesAreSlow()
+        store.gate.set()
+        assert (await ask(make_app(store=store), "POST", NAMESPACES, b'{"namespace":["a"]}')).status == 200
+        store.gate.clear()
+        store.read.clear()
+        app = make_app(Setup(bounds=Bounds(ready_s=0.01)), store=store)
+        early = await ask(app, "GET", "/ready")
+        store.gate.set()
+        late = await ask(app, "GET", "/ready")
+        again = await ask(app, "GET", "/ready")
+        listed = await ask(app, "GET", NAMESPACES)
+        return early, late, again, listed, store.read
+
+    early, late, again, listed, read = run(story())
+    assert (early.status, late.status, again.status) == (503, 200, 200)
+    assert "timeout" in early.json["error"]["message"]
+    assert listed.json["namespaces"] == [["a"]]
+    assert len(read) == 1
+
+
+def test_a_workspace_that_is_broken_keeps_no_other_from_being_ready():
+    async def story():
+        store = MemoryStore(SystemClock())
+        await filled(store, "broken/one")
+        app = make_app(store=store)
+        return await ask(app, "GET", "/ready"), await ask(app, "GET", "/iceberg/v1/broken.one/namespaces")
+
+    ready, broken = run(story())
+    assert (ready.status, broken.status) == (200, 500)
+
+
+def test_a_silent_store_is_asked_for_the_names_again():
+    async def story():
+        store = TroubledStore(SystemClock())
+        await filled(store, "default/default")
+        app = make_app(store=store)
+        store.mood = Mood.DEAF
+        before = await ask(app, "GET", "/ready")
+        store.mood = Mood.FINE
+        return before, await ask(app, "GET", "/ready")
+
+    before, after = run(story())
+    assert (before.status, after.status) == (503, 200)

@@ -19,7 +19,7 @@ from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, 
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
 from arco.quality.schemas import Schema
-from arco.servo.deploy.manifest import FORMAT_VERSION, DeployedAsset, Deployment, decode_deployment, described
+from arco.servo.deploy.manifest import DeployedAsset, Deployment, decode_deployment, described
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered
 from arco.servo.plan.planner import Deployed
 from arco.servo.sdk.definitions import AssetDefinition
@@ -30,24 +30,24 @@ from arco.storage.port import Absent, Landed, ObjectStore, Unknown
 from arco.storage.readback import put_settled
 
 
-class _Head(msgspec.Struct, frozen=True):
+class DeploymentHead(msgspec.Struct, frozen=True):
     """Which deployment of a project counts, and those before it, newest first."""
 
     deployment: str
     history: tuple[str, ...] = ()
 
 
-class _HeadCodec:
+class HeadCodec:
     format = "arco.deployment_head"
 
-    def encode(self, value: _Head) -> tuple[int, dict[str, Any]]:
+    def encode(self, value: DeploymentHead) -> tuple[int, dict[str, Any]]:
         return 1, msgspec.to_builtins(value)
 
-    def decode(self, format_version: int, fields: dict[str, Any]) -> _Head:
+    def decode(self, format_version: int, fields: dict[str, Any]) -> DeploymentHead:
         if format_version != 1:
             raise UnknownFormat(f"the head of a project has format version {format_version}")
         try:
-            return msgspec.convert(fields, _Head)
+            return msgspec.convert(fields, DeploymentHead)
         except msgspec.ValidationError as error:
             raise CorruptObject(f"the head of a project has wrong fields: {error}") from error
 
@@ -98,9 +98,9 @@ class Deployments:
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
 
-    def _head(self, project: str) -> CasObject[_Head]:
+    def _head(self, project: str) -> CasObject[DeploymentHead]:
         key = str(DeploymentHeadKey(self._scope, Word(project)))
-        return CasObject(self._store, key, _HeadCodec(), self._clock, self._entropy)
+        return CasObject(self._store, key, HeadCodec(), self._clock, self._entropy)
 
     async def current(self, project: str) -> Deployment | None:
         held = await self._head(project).read()
@@ -133,7 +133,7 @@ class Deployments:
         """What `deploy` would do. Nothing is written."""
         return (await self._prepared(project, by))[0]
 
-    async def _prepared(self, project: Project, by: str) -> tuple[Prepared, Held[_Head] | None]:
+    async def _prepared(self, project: Project, by: str) -> tuple[Prepared, Held[DeploymentHead] | None]:
         held = await self._head(project.name).read()
         if held is None:
             after = self._next(project, None, {}, by)
@@ -178,7 +178,6 @@ class Deployments:
         taken = {one.asset_id for one in assets.values()}
         verdicts = _verdicts(project, assets, {} if before is None else _by_id(before))
         after = Deployment(
-            format_version=FORMAT_VERSION,
             id=self._ulids.next(),
             project=project.name,
             code_version=project.code_version,
@@ -208,9 +207,9 @@ class Deployments:
         if not isinstance(outcome, Landed):
             raise OutcomeUnknown(f"{key} could not be written: {outcome.reason}")
 
-    async def _swing(self, head: CasObject[_Head], held: Held[_Head] | None, deployment: str) -> None:
+    async def _swing(self, head: CasObject[DeploymentHead], held: Held[DeploymentHead] | None, deployment: str) -> None:
         before = () if held is None else (held.value.deployment, *held.value.history)
-        after = _Head(deployment, tuple(one for one in before if one != deployment)[:_HISTORY_MAX])
+        after = DeploymentHead(deployment, tuple(one for one in before if one != deployment)[:_HISTORY_MAX])
         outcome = await (head.create(after) if held is None else head.swap(held, after))
         match outcome:
             case Swung() | Overtaken():

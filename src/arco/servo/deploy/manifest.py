@@ -5,6 +5,7 @@ Going back is swinging the head to an earlier manifest. Functions are in it by t
 project's own repository, and the code version says which.
 """
 
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from arco.kernel.fingerprint import fingerprint
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
 
+FORMAT = "arco.deployment"
 FORMAT_VERSION = 1
 
 
@@ -36,7 +38,8 @@ class DeployedAsset(msgspec.Struct, frozen=True, kw_only=True):
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was published at once. `verdicts` are on the schemas that it changed; `breaking` is what it broke."""
 
-    format_version: int
+    format: str = FORMAT
+    format_version: int = FORMAT_VERSION
     id: str
     project: str
     code_version: str
@@ -63,8 +66,8 @@ def decode_deployment(data: bytes, key: str) -> Deployment:
         found = msgspec.json.decode(data, type=Deployment)
     except msgspec.DecodeError as error:
         raise CorruptObject(f"{key} is not a deployment: {error}") from error
-    if found.format_version != FORMAT_VERSION:
-        raise UnknownFormat(f"{key} has format version {found.format_version}")
+    if (found.format, found.format_version) != (FORMAT, FORMAT_VERSION):
+        raise UnknownFormat(f"{key} is {found.format} version {found.format_version}")
     return found
 
 
@@ -74,7 +77,7 @@ def described(asset: AssetDefinition) -> dict[str, Any]:
         "description": asset.description,
         "owners": list(asset.owners),
         "tags": list(asset.tags),
-        "where": str(asset.where).rpartition("/")[2],
+        "where": PurePath(asset.where.file).name,  # without the line: a comment above it changes nothing
         "partitions": asset.partitions.describe(),
         "inputs": [_input(one) for one in asset.inputs],
         "checks": [check.describe() for check in asset.checks],

@@ -138,6 +138,7 @@ class Pipeline:
             plan=started.plan,
             asset_ids=asset_ids,
             folder=self.project.folder,
+            root=self.root,
             state=lambda: started.log.state,
         )
         ground = Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy)

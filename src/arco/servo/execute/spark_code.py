@@ -70,12 +70,10 @@ def _arguments(asset: AssetDefinition, run: RunContext) -> dict[str, Any]:
 
 def rewritten(query: str, names: Mapping[str, str]) -> str:
     """A query with other names for its tables, and not a character changed beside them."""
-    import sqlglot  # noqa: PLC0415 - half a second that only projects with queries pay
-    from sqlglot import exp  # noqa: PLC0415
+    from arco.servo.sdk.sql_assets import parsed, tables_read  # noqa: PLC0415 - half a second that only queries pay
 
-    tree = sqlglot.parse_one(query, read="spark")
     places = []
-    for table in tree.find_all(exp.Table):
+    for table in tables_read(parsed(query)):
         parts = list(table.parts)
         name = ".".join(part.name for part in parts)
         if name in names:

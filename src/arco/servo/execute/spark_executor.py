@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyspark.sql import DataFrame
 
@@ -30,11 +31,13 @@ from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin
 from arco.servo.execute.provenance import Made, events, summary
 from arco.servo.execute.publish import Publication, Publisher
-from arco.servo.execute.snapshots import Append, Change, ReplaceAll
-from arco.servo.execute.spark_checks import measure, split
+from arco.servo.execute.snapshots import Append, Change, ReplaceAll, refuse_outsiders
 from arco.servo.execute.spark_code import computed
 from arco.servo.execute.spark_failures import failure_of
+from arco.servo.execute.spark_guard import Guard
 from arco.servo.execute.spark_inputs import Frames, TableInput, frames
+from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
+from arco.servo.execute.spark_quarantine import Split, Stamp, split
 from arco.servo.execute.spark_read import open_files
 from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
 from arco.servo.execute.spark_threads import SparkThreads
@@ -66,6 +69,7 @@ class Bench:
     plan: Plan
     asset_ids: Mapping[str, str]
     folder: Path
+    root: str
     state: Callable[[], RunState]
 
 
@@ -99,13 +103,12 @@ def _said(error: Exception) -> Failure:
 
 @dataclass(slots=True)
 class _Computed:
-    """What the code made, before anything was executed."""
+    """What the code made, and what it read beside its inputs. Rows are computed already only if some are set aside."""
 
     frames: Frames
-    rows: DataFrame
-    aside: DataFrame | None
+    split: Split
     schema: dict[str, Any]
-    aside_schema: dict[str, Any] | None
+    external: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -141,16 +144,15 @@ class _Work:
     async def go(self) -> Outcome:
         tables, files = await self._inputs()
         done = await self._in_spark("reading", lambda: self._compute(tables, files))
-        async with self.destinations.turn(table_of(self.asset)):
-            place = await self.destinations.of(
-                self.asset,
-                table_of(self.asset),
-                done.schema,
-                whole=self._replaces_all(done.frames),
-            )
-            aside = await self._aside_place(done)
-            stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
-            return await self._publish(tables, files, done.frames, place, aside, stored)
+        try:
+            async with self.destinations.turn(table_of(self.asset)):
+                whole = self._replaces_all(done.frames)
+                place = await self.destinations.of(self.asset, table_of(self.asset), done.schema, whole=whole)
+                aside = await self._aside_place(done)
+                stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
+                return await self._publish(tables, files, done, place, aside, stored)
+        finally:
+            done.split.release()
 
     # Inputs
 
@@ -191,10 +193,12 @@ class _Work:
         spark = self.bench.threads.session.spark
         found = frames(spark, self.bench.io, self.asset, tables, files, self.bench.folder)
         rows = computed(self.asset, found.inputs, self._context(spark))
-        refuse_other_columns(self.asset, iceberg_schema(rows.schema))
-        good, bad = split(self.asset.checks, rows, str(self.attempt.run), self.task.id, self._logical_ms())
-        aside_schema = None if bad is None else iceberg_schema(bad.schema)
-        return _Computed(found, good, bad, iceberg_schema(good.schema), aside_schema)
+        schema = iceberg_schema(rows.schema)
+        refuse_other_columns(self.asset, schema)
+        declared = {path for one in found.inputs.values() for path in tables_and_files_read(one).paths}
+        external = refuse_undeclared(rows, asset=self.asset, root=self.bench.root, declared=declared)
+        stamp = Stamp(str(self.attempt.run), self.task.id, self._logical_ms())
+        return _Computed(found, split(self.asset.checks, rows, stamp), schema, external)
 
     def _context(self, spark: Any) -> RunContext:
         return RunContext(
@@ -214,20 +218,21 @@ class _Work:
     def _store(self, done: _Computed, place: Destination, aside: Destination | None) -> _Stored:
         spark, io = self.bench.threads.session.spark, self.bench.io
         target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
-        new = write(done.rows, target, io)
+        guard = Guard(self.asset.checks, target.schema, logical_time_ms=self._logical_ms(), known=done.split.results)
+        new = write(guard.watch(done.split.good), target, io)
         kept = None
-        if aside is not None and done.aside is not None:
-            kept = write(done.aside, Target.of(aside.written, self.attempt.materialization_id, self.attempt.number), io)
+        if aside is not None and done.split.bad is not None:
+            beside = Target.of(aside.written, self.attempt.materialization_id, self.attempt.number)
+            kept = write(done.split.bad, beside, io)
+        done.split.verify(new.rows, 0 if kept is None else kept.rows)
         self._say({"phase": "checking", "rows": new.rows})
-        back = open_files(spark, spark_schema(target.schema), [one.file_path for one in new.files])
-        rows = back if new.files else spark.createDataFrame([], spark_schema(target.schema, ids=False))
-        results = measure(
-            self.asset.checks,
-            rows,
-            tables=done.frames.checked,
-            logical_time_ms=self._logical_ms(),
-            aside=0 if kept is None else kept.rows,
-        )
+
+        def read_back() -> DataFrame:
+            if not new.files:
+                return spark.createDataFrame([], spark_schema(target.schema, ids=False))
+            return open_files(spark, spark_schema(target.schema), [one.file_path for one in new.files])
+
+        results = guard.results(new, read_back, done.frames.checked)
         everything, change = self._change(new, done.frames, place, target)
         return _Stored(new, everything, change, kept, results)
 
@@ -240,11 +245,15 @@ class _Work:
             case WriteMode.APPEND:
                 return new, Append()
             case WriteMode.MERGE:
-                return merge_by_key(spark, place.base, io, new, self.asset.write.key, target)
+                rows = self._own_rows(target)
+                refuse_outsiders(new.files, rows, place.written)
+                return merge_by_key(spark, place.written, io, new, self.asset.write.key, target, where=rows)
             case _:
-                partitioning = self.bench.world.partitioning(self.asset.key)
-                rows = where(partitioning, self.selected, target.schema, str(self.asset.key))
-                return replace_matching(spark, place.written, io, new, rows, target)
+                return replace_matching(spark, place.written, io, new, self._own_rows(target), target)
+
+    def _own_rows(self, target: Target) -> BooleanExpression:
+        """The rows of the partitions that the task makes."""
+        return where(self.bench.world.partitioning(self.asset.key), self.selected, target.schema, str(self.asset.key))
 
     def _replaces_all(self, found: Frames) -> bool:
         """Without partitions a replacement is of everything. So is an append that had to read what was appended before."""
@@ -256,15 +265,16 @@ class _Work:
     # Publishing
 
     async def _aside_place(self, done: _Computed) -> Destination | None:
-        if done.aside_schema is None:
+        if done.split.bad is None:
             return None
-        return await self.destinations.of(self.asset, quarantine_of(self.asset), done.aside_schema, plain=True)
+        schema = iceberg_schema(done.split.bad.schema)
+        return await self.destinations.of(self.asset, quarantine_of(self.asset), schema, plain=True)
 
     async def _publish(
         self,
         tables: list[TableInput],
         files: list[tuple[InputDefinition, PlannedInput]],
-        found: Frames,
+        done: _Computed,
         place: Destination,
         aside: Destination | None,
         stored: _Stored,
@@ -272,7 +282,7 @@ class _Work:
         self.attempt.progress({"phase": "publishing", "rows": stored.new.rows})
         decision = decide(stored.results, self.asset.gate)
         branch = None if decision.effect.main_moves else f"{HELD}{self.attempt.materialization_id}"
-        made = self._made(tables, files, found, place, stored, decision, branch)
+        made = self._made(tables, files, done, place, stored, decision, branch)
         if aside is not None and stored.aside is not None and stored.aside.rows:
             await self.publisher.publish(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
         commit = Commit(OPERATION, table_uuid=place.base.table_uuid, snapshot_id=made.snapshot_id)
@@ -287,8 +297,8 @@ class _Work:
             )
         )
         one = self._publication(place, stored.everything, stored.change, made, branch or MAIN, at_ms=ticket.at_ms)
-        done = await self.publisher.publish(one)
-        return Done(done.snapshot_id)
+        published = await self.publisher.publish(one)
+        return Done(published.snapshot_id)
 
     def _publication(
         self,
@@ -327,7 +337,7 @@ class _Work:
         self,
         tables: list[TableInput],
         files: list[tuple[InputDefinition, PlannedInput]],
-        found: Frames,
+        done: _Computed,
         place: Destination,
         stored: _Stored,
         decision: Any,
@@ -349,17 +359,22 @@ class _Work:
             rows=stored.new.rows,
             inputs=versions,
             input_snapshots={one.given.parameter: one.pinned.snapshot_id for one in read},
-            full_reads=dict(found.full_reads),
+            full_reads=dict(done.frames.full_reads),
             results=stored.results,
             decision=decision,
             snapshot_id=snapshot_id(self.attempt.run, self.attempt.task, self.attempt.number),
             branch=branch,
             started_ms=self.started_ms,
             now_ms=self.bench.catalog.parts.clock.now_ms(),
-            edges=self._edges(tables, files),
+            edges=self._edges(tables, files, done.external),
         )
 
-    def _edges(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> list[dict[str, Any]]:
+    def _edges(
+        self,
+        tables: list[TableInput],
+        files: list[tuple[InputDefinition, PlannedInput]],
+        external: tuple[str, ...],
+    ) -> list[dict[str, Any]]:
         """One edge an input: what was read, to make what."""
         ids = self.bench.asset_ids
         own = {"to": str(self.asset.key), "to_id": ids[str(self.asset.key)], "to_partitions": self.task.partitions}
@@ -374,7 +389,8 @@ class _Work:
             }
             for one in tables
         ]
-        return [*edges, *({"from": given.path, "kind": given.kind.value, **own} for given, _ in files)]
+        listed = [{"from": given.path, "kind": given.kind.value, **own} for given, _ in files]
+        return [*edges, *listed, *({"from": path, "kind": "external", **own} for path in external)]
 
 
 def _facts(stored: _Stored) -> dict[str, Any]:

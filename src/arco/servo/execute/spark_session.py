@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -56,6 +57,7 @@ class SparkSettings:
     """What a project says about Spark. `master` is a Spark master, or the `sc://` address of a Spark Connect server.
 
     `python_path`: folders that workers import from too, so that functions of a project's modules can be called in rows.
+    `log_file`: where Spark's own words go, of a driver that is started here; by default they go where ours go.
     """
 
     master: str = "local[*]"
@@ -63,6 +65,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars_folder: Path | None = None
     python_path: tuple[Path, ...] = ()
+    log_file: Path | None = None
 
     @property
     def is_connect(self) -> bool:
@@ -147,8 +150,9 @@ def open_session(settings: SparkSettings, root: str = "", options: Mapping[str, 
     _refuse_contradictions(settings.conf)
     if settings.is_connect:
         return _connected(settings)
-    running = SparkSession.getActiveSession()
-    if running is not None:
+    if SparkContext._active_spark_context is not None:
+        # Not `getActiveSession`: that is the session of this thread, and another one may have started it.
+        running = SparkSession.builder.getOrCreate()
         _set_at_run_time(running, settings.conf)
         return Session(running, ours=False, is_connect=False)
     return _started(settings, s3_settings(root, options or {}, settings.jars_folder))
@@ -169,9 +173,28 @@ def _started(settings: SparkSettings, storage: Mapping[str, str]) -> Session:
     for word, value in {**own, **settings.conf, **FIXED}.items():
         builder = builder.config(word, value)
     try:
-        return Session(builder.getOrCreate(), ours=True, is_connect=False)
+        with _errors_to(settings.log_file):
+            return Session(builder.getOrCreate(), ours=True, is_connect=False)
     except PySparkException as error:
-        raise Unavailable(f"Spark did not start: {clip(str(error), 300)}", hint=_JAVA_HINT) from error
+        said = f"; its own words are in {settings.log_file}" if settings.log_file else ""
+        raise Unavailable(f"Spark did not start: {clip(str(error), 300)}{said}", hint=_JAVA_HINT) from error
+
+
+@contextmanager
+def _errors_to(file: Path | None) -> Iterator[None]:
+    """What is started meanwhile writes its errors to a file, for as long as it lives: a JVM keeps the stderr it is born with."""
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    log, own = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644), os.dup(2)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+        os.close(log)
 
 
 def _connected(settings: SparkSettings) -> Session:

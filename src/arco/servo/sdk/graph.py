@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
+from arco.servo.sdk.problems import Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +41,29 @@ class Graph:
         return reached
 
 
-def build(assets: Mapping[AssetKey, AssetDefinition]) -> Graph:
-    """The graph of a project, or the first thing that is wrong with it, with its place."""
+def examine(assets: Mapping[AssetKey, AssetDefinition], problems: Problems) -> Graph | None:
+    """The graph of a project; None if assets need each other."""
     needs: dict[AssetKey, set[AssetKey]] = {}
     readers: dict[AssetKey, set[AssetKey]] = {key: set() for key in assets}
     for key, asset in assets.items():
         needs[key] = set()
         for one in asset.inputs:
-            if one.asset is None:
-                continue
-            _check_input(asset, one, assets)
+            if one.asset is None or one.asset not in assets:
+                continue  # what is not there was said when names were looked up
+            with problems.kept():
+                _check_input(asset, one, assets[one.asset])
             needs[key].add(one.asset)
             readers[one.asset].add(key)
-    order = _ordered(needs, readers, assets)
+    order = _ordered(needs, readers, assets, problems)
+    if order is None:
+        return None
     stage: dict[AssetKey, int] = {}
     for key in order:
         stage[key] = 1 + max((stage[upstream] for upstream in needs[key]), default=-1)
     return Graph(assets, order, stage, {key: tuple(sorted(found, key=str)) for key, found in readers.items()})
 
 
-def _check_input(asset: AssetDefinition, one: InputDefinition, assets: Mapping[AssetKey, AssetDefinition]) -> None:
-    upstream = None if one.asset is None else assets.get(one.asset)
-    if upstream is None:
-        raise InvalidInput(
-            f"{asset.where}: {asset.key} reads {one.asset}, and there is no such asset",
-            hint=f"define it, or declare it with source({str(one.asset)!r}); parameter {one.parameter!r} names it",
-        )
+def _check_input(asset: AssetDefinition, one: InputDefinition, upstream: AssetDefinition) -> None:
     try:
         one.mapping.check(upstream.partitions, asset.partitions)
     except InvalidInput as error:
@@ -76,7 +74,8 @@ def _ordered(
     needs: Mapping[AssetKey, set[AssetKey]],
     readers: Mapping[AssetKey, set[AssetKey]],
     assets: Mapping[AssetKey, AssetDefinition],
-) -> tuple[AssetKey, ...]:
+    problems: Problems,
+) -> tuple[AssetKey, ...] | None:
     """Upstream first; among what is ready, by name."""
     waiting = {key: len(found) for key, found in needs.items()}
     ready = [str(key) for key, count in waiting.items() if not count]
@@ -90,20 +89,29 @@ def _ordered(
             waiting[reader] -= 1
             if not waiting[reader]:
                 heappush(ready, str(reader))
-    if len(order) < len(assets):
-        raise _circle({key: needs[key] for key in assets if key not in set(order)}, assets)
-    return tuple(order)
+    if len(order) == len(assets):
+        return tuple(order)
+    _say_circles({key: needs[key] - set(order) for key in assets if key not in set(order)}, assets, problems)
+    return None
 
 
-def _circle(needs: Mapping[AssetKey, set[AssetKey]], assets: Mapping[AssetKey, AssetDefinition]) -> InvalidInput:
-    """The shortest way to say which assets need each other."""
-    key = min(needs, key=str)
-    path: list[AssetKey] = []
-    while key not in path:
-        path.append(key)
-        key = min((one for one in needs[key] if one in needs), key=str)
-    circle = [*path[path.index(key) :], key]
-    return InvalidInput(
-        f"{assets[key].where}: these assets need each other: {' -> '.join(str(one) for one in circle)}",
-        hint="one of them must not read the other",
-    )
+def _say_circles(
+    needs: dict[AssetKey, set[AssetKey]], assets: Mapping[AssetKey, AssetDefinition], problems: Problems
+) -> None:
+    """Every group of assets that need each other, by one way around each."""
+    while needs:
+        key = min(needs, key=str)
+        path: list[AssetKey] = []
+        while key not in path and needs[key]:
+            path.append(key)
+            key = min(needs[key], key=str)
+        if key in path:
+            circle = [*path[path.index(key) :], key]
+            problems.add(
+                f"{assets[key].where}: these assets need each other: {' -> '.join(str(one) for one in circle)}",
+                hint="one of them must not read the other",
+            )
+            gone = set(circle)
+        else:
+            gone = {key}  # it needs nothing that is left: not part of a circle
+        needs = {one: needed - gone for one, needed in needs.items() if one not in gone}

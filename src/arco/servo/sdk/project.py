@@ -7,14 +7,16 @@
 Loading imports the project's modules and nothing else: no Spark, no network, no store. What is wrong is said with file and line.
 """
 
-import importlib
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from importlib import import_module, invalidate_caches
 from pathlib import Path
 
 from arco.kernel.asset_key import AssetKey
-from arco.kernel.errors import ArcoError, InvalidInput
+from arco.kernel.errors import ArcoError, BrokenInvariant, InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CodeVersionId
 from arco.quality.checks import Check, named
@@ -24,8 +26,11 @@ from arco.servo.partitions.mappings import All
 from arco.servo.sdk.authoring import Written, collected
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
 from arco.servo.sdk.fingerprints import of_function, of_text
-from arco.servo.sdk.graph import Graph, build
+from arco.servo.sdk.graph import Graph, examine
 from arco.servo.sdk.inputs import Input
+from arco.servo.sdk.problems import Problems
+
+_PLACED = re.compile(r".+:\d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,17 @@ class Project:
 def load_project(
     folder: Path, *, name: str, namespace: str, assets: Iterable[str] = ("assets",), gate: GatingPolicy = STRICT
 ) -> Project:
-    """Everything that the asset folders of a project define."""
+    """Everything that the asset folders of a project define; what is wrong with it is raised."""
+    project, problems = examine_project(folder, name=name, namespace=namespace, assets=assets, gate=gate)
+    problems.raise_first()
+    return _whole(project)
+
+
+def examine_project(
+    folder: Path, *, name: str, namespace: str, assets: Iterable[str] = ("assets",), gate: GatingPolicy = STRICT
+) -> tuple[Project | None, Problems]:
+    """The same, with everything that is wrong. A project with problems is None."""
+    problems = Problems()
     files: list[Path] = []
     for part in assets:
         place = folder / part
@@ -54,34 +69,59 @@ def load_project(
             raise InvalidInput(f"{place} does not exist", hint="arco.toml names it in assets; arco init writes a project")
         files += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sql")]
     files = sorted(set(files))
-    queries = _queries([file for file in files if file.suffix == ".sql"])
-    functions = _imported([file for file in files if file.suffix == ".py"], folder)
-    return assembled([*queries, *functions], folder=folder, name=name, namespace=namespace, gate=gate)
-
-
-def _queries(files: list[Path]) -> list[Written]:
-    if not files:
-        return []
-    # The parser of SQL takes as long to load as everything else together.
-    from arco.servo.sdk.sql_assets import read_sql_asset  # noqa: PLC0415
-
-    return [read_sql_asset(file) for file in files]
+    written = _queries([file for file in files if file.suffix == ".sql"], problems)
+    written += _imported([file for file in files if file.suffix == ".py"], folder, problems)
+    return _examined(written, problems, folder=folder, name=name, namespace=namespace, gate=gate), problems
 
 
 def assembled(
     written: Iterable[Written], *, folder: Path, name: str, namespace: str, gate: GatingPolicy = STRICT
 ) -> Project:
     """A project from its parts: names looked up, defaults filled in, the graph checked."""
-    keyed = _keyed(list(written), namespace)
-    definitions = {key: _defined(key, one, keyed, gate) for key, one in keyed.items()}
-    graph = build(definitions)
+    problems = Problems()
+    project = _examined(list(written), problems, folder=folder, name=name, namespace=namespace, gate=gate)
+    problems.raise_first()
+    return _whole(project)
+
+
+def _examined(
+    written: list[Written], problems: Problems, *, folder: Path, name: str, namespace: str, gate: GatingPolicy
+) -> Project | None:
+    unread = bool(problems.found)
+    keyed = _keyed(written, namespace, problems)
+    if not keyed and not unread:
+        problems.add("the project has no assets", hint="write a function with @asset; arco init shows one")
+    if unread:
+        return None  # what a file that could not be read defines is not known, and every reader of it would seem wrong
+    definitions = {}
+    for key, one in keyed.items():
+        with problems.kept():
+            definitions[key] = _defined(key, one, keyed, gate, problems)
+    graph = examine(definitions, problems)
+    if graph is None or problems.found:
+        return None
     version = fingerprint(
         "code version", *(f"{key} {definitions[key].fingerprint}" for key in sorted(definitions, key=str))
     )
     return Project(name, folder, namespace, graph, str(CodeVersionId(f"code_{version[:16]}")))
 
 
-def _imported(files: list[Path], folder: Path) -> list[Written]:
+def _whole(project: Project | None) -> Project:
+    if project is None:
+        raise BrokenInvariant("a project without problems is not there")
+    return project
+
+
+def _queries(files: list[Path], problems: Problems) -> list[Written]:
+    found: list[Written] = []
+    for file in files:
+        with problems.kept():
+            # Imported here: SQL has a large parser, and most projects' first asset is a function.
+            found.append(import_module("arco.servo.sdk.sql_assets").read_sql_asset(file))
+    return found
+
+
+def _imported(files: list[Path], folder: Path, problems: Problems) -> list[Written]:
     """Import files as the modules that the project itself knows them by. One that another imports is imported once."""
     modules = {".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
     tops = {name.partition(".")[0] for name in modules}
@@ -89,10 +129,11 @@ def _imported(files: list[Path], folder: Path) -> list[Written]:
         del sys.modules[known]  # of an earlier load, or of another project with a folder of this name
     sys.path.insert(0, str(folder))
     try:
-        importlib.invalidate_caches()
+        invalidate_caches()
         with collected() as found:
             for name, file in sorted(modules.items()):
-                _import(name, file)
+                with problems.kept():
+                    _import(name, file)
     finally:
         sys.path.remove(str(folder))
     return [one.written for one in found]
@@ -100,9 +141,11 @@ def _imported(files: list[Path], folder: Path) -> list[Written]:
 
 def _import(name: str, file: Path) -> None:
     try:
-        importlib.import_module(name)
-    except ArcoError:
-        raise
+        import_module(name)
+    except ArcoError as error:
+        if _PLACED.match(error.message):
+            raise
+        raise InvalidInput(f"{file}:{_line_in(error, file)}: {error.message}", hint=error.hint) from error
     except Exception as error:
         line = _line_in(error, file)
         raise InvalidInput(f"{file}:{line}: {type(error).__name__}: {error}", hint="the file must import") from error
@@ -118,15 +161,14 @@ def _line_in(error: BaseException, file: Path) -> int:
     return line
 
 
-def _keyed(written: list[Written], namespace: str) -> dict[AssetKey, Written]:
+def _keyed(written: list[Written], namespace: str, problems: Problems) -> dict[AssetKey, Written]:
     keyed: dict[AssetKey, Written] = {}
     for one in written:
-        key = _key(one.name, namespace, one.where)
-        if key in keyed:
-            raise InvalidInput(f"{one.where}: {key} is defined twice", hint=f"the other is at {keyed[key].where}")
-        keyed[key] = one
-    if not keyed:
-        raise InvalidInput("the project has no assets", hint="write a function with @asset; arco init shows one")
+        with problems.kept():
+            key = _key(one.name, namespace, one.where)
+            if key in keyed:
+                raise InvalidInput(f"{one.where}: {key} is defined twice", hint=f"the other is at {keyed[key].where}")
+            keyed[key] = one
     return keyed
 
 
@@ -137,24 +179,27 @@ def _key(name: str, namespace: str, where: CallSite) -> AssetKey:
         raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
 
 
-def _defined(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gate: GatingPolicy) -> AssetDefinition:
+def _defined(
+    key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written], gate: GatingPolicy, problems: Problems
+) -> AssetDefinition:
+    inputs: list[InputDefinition] = []
+    for parameter, given in one.inputs.items():
+        with problems.kept():
+            inputs.append(_input(parameter, given, one, keyed, key))
     checks = _checks(key, one, keyed)
-    inputs = (
-        *(_input(parameter, given, one, keyed, key) for parameter, given in one.inputs.items()),
-        *(
-            InputDefinition(f"check {check.name}", InputKind.CHECK, AssetKey.parse(check.to), mapping=All())
-            for check in checks
-            if isinstance(check, ForeignKey)
-        ),
-    )
+    inputs += [
+        InputDefinition(f"check {check.name}", InputKind.CHECK, AssetKey.parse(check.to), mapping=All())
+        for check in checks
+        if isinstance(check, ForeignKey)
+    ]
     return AssetDefinition(
         key=key,
         kind=one.kind,
         where=one.where,
-        fingerprint=_fingerprint(one, inputs),
+        fingerprint=_fingerprint(one, tuple(inputs)),
         function=one.function,
         sql=one.sql,
-        inputs=inputs,
+        inputs=tuple(inputs),
         wants_run=one.wants_run,
         partitions=one.partitions,
         checks=checks,
@@ -209,8 +254,15 @@ def _looked_up(name: str, reader: Written, keyed: Mapping[AssetKey, Written], ke
         raise InvalidInput(f"{reader.where}: {key} reads {name!r}, which several assets are called", hint=f"one of {both}")
     raise InvalidInput(
         f"{reader.where}: {key} reads {name!r}, and there is no such asset",
-        hint=f"define it, or declare a table that others write: source({name!r})",
+        hint=f"{_near(name, keyed)}define it, or declare a table that others write: source({name!r})",
     )
+
+
+def _near(name: str, keyed: Mapping[AssetKey, Written]) -> str:
+    """The name that may have been meant."""
+    names = {one.name: one.name for one in keyed} | {str(one): str(one) for one in keyed}
+    found = get_close_matches(name.lower(), names, n=1)
+    return f"did you mean {found[0]!r}? Otherwise " if found else ""
 
 
 def _fingerprint(one: Written, inputs: tuple[InputDefinition, ...]) -> str:

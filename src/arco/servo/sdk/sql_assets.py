@@ -10,14 +10,15 @@ The header is TOML inside the first comment; everything in it is optional. The f
 in the query itself: every table that it names and does not define.
 """
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
@@ -25,17 +26,29 @@ from arco.quality import builtin
 from arco.quality.checks import Check
 from arco.servo.partitions.axes import Axis
 from arco.servo.sdk.authoring import Written, options
-from arco.servo.sdk.definitions import AssetKind, CallSite
+from arco.servo.sdk.definitions import AssetKind, CallSite, Retention
 from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
 from arco.servo.sdk.inputs import Input, changes_of, every, last, same, window
 
+_LINE = re.compile(r"at line (\d+)")
 _TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
 _MAPPINGS = {"same": same, "every": every, "last": last, "changes": changes_of}
 
 
+class _NotAQuery(InvalidInput):
+    """The query is wrong at a line of it."""
+
+    def __init__(self, message: str, line: int = 1, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+
+
 def read_sql_asset(path: Path) -> Written:
     """The asset of one file."""
-    text = path.read_text()
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}:1: the file is not text in UTF-8", hint="save it as such") from error
     header, query, line = _split(text, path)
     where = CallSite(str(path), line)
     try:
@@ -49,36 +62,49 @@ def read_sql_asset(path: Path) -> Written:
             parameters=dict(header.get("parameters", {})),
             **options(given, ""),
         )
+    except _NotAQuery as error:
+        raise InvalidInput(f"{path}:{line + error.line - 1}: {error.message}", hint=error.hint) from error
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidInput(f"{where}: the header is wrong: {clip(said, 200)}", hint="docs/projects.md shows one") from error
 
 
 def _split(text: str, path: Path) -> tuple[dict[str, Any], str, int]:
+    """The header, the query, and the line that the query begins in."""
     stripped = text.lstrip()
     if not stripped.startswith("/*"):
-        return {}, text.strip().rstrip(";"), 1
+        return {}, text.strip().rstrip(";"), text[: len(text) - len(stripped)].count("\n") + 1
     comment, ended, query = stripped[2:].partition("*/")
     if not ended:
         raise InvalidInput(f"{path}:1: the header has no end", hint="close it with */")
+    begins = len(text) - len(stripped) + 2
     try:
         header = tomllib.loads(comment)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path}:1: the header is not TOML: {error}", hint="write name = value, a line each") from error
-    line = text[: text.index("*/")].count("\n") + 1
+        line = text[:begins].count("\n") + int((_LINE.search(str(error)) or ["", "1"])[1])
+        raise InvalidInput(
+            f"{path}:{line}: the header is not TOML: {error}", hint="write name = value, a line each"
+        ) from error
+    line = text[: len(text) - len(query.lstrip())].count("\n") + 1
     return header, query.strip().rstrip(";"), line
 
 
 def _options(header: Mapping[str, Any]) -> dict[str, Any]:
     given = {word: value for word, value in header.items() if word not in {"name", "inputs", "parameters"}}
     known = {
-        "partitions", "checks", "mode", "key", "partition_by", "sort_by", "compatibility", "gate", "retry", "timeout",
+        "partitions", "checks", "mode", "key", "partition_by", "sort_by", "schema", "compatibility", "gate", "retry", "timeout",
         "fresh_within", "partitions_per_task", "owners", "tags", "description", "renamed_from", "table", "properties",
+        "retention",
     }  # fmt: skip
     unknown = sorted(set(given) - known)
     if unknown:
         raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {', '.join(sorted(known))}")
     if "partitions" in given:
         given["partitions"] = [_dimension(one) for one in given["partitions"]]
+    if "retention" in given:
+        given["retention"] = Retention(**given["retention"])
     if "checks" in given:
         given["checks"] = [_check(one) for one in given["checks"]]
     return given
@@ -147,17 +173,47 @@ def _mapped(name: str, how: Any) -> Input:
 
 def tables_of(query: str) -> list[str]:
     """The tables that a query reads, in the order of their names; what it defines itself is not among them."""
+    return sorted({".".join(part.name for part in table.parts) for table in tables_read(parsed(query))})
+
+
+def parsed(query: str) -> exp.Query:
+    """The one query of an asset as a tree."""
     try:
         statements = [one for one in sqlglot.parse(query, read="spark") if one is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        near = f" near {clip(first['highlight'])!r}" if first.get("highlight") else ""
+        said = str(first.get("description") or error).partition(" for <class")[0]
+        raise _NotAQuery(f"the query does not parse{near}: {clip(said, 200)}", first.get("line") or 1) from error
     except SqlglotError as error:
-        raise InvalidInput(f"the query does not parse: {clip(str(error), 300)}") from error
+        raise _NotAQuery(f"the query does not parse: {clip(str(error), 200)}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise InvalidInput("a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
-    tree = statements[0]
-    defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    found = set()
+        raise _NotAQuery("a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
+    return statements[0]
+
+
+def tables_read(tree: exp.Query) -> Iterator[exp.Table]:
+    """The places where a query names a table that it does not define itself. A function that makes rows is no table."""
     for table in tree.find_all(exp.Table):
-        name = ".".join(part.name for part in table.parts)
-        if name and name.lower() not in defined:
-            found.add(name)
-    return sorted(found)
+        if isinstance(table.this, exp.Identifier) and not _is_defined(table):
+            yield table
+
+
+def _is_defined(table: exp.Table) -> bool:
+    """Whether a WITH around it defines the name. A definition sees those before it, and itself only if it is recursive."""
+    if table.args.get("db") is not None:
+        return False
+    inside: exp.Expr | None = table
+    while inside is not None and inside.parent is not None:
+        around: exp.Expr = inside.parent
+        if isinstance(around, exp.With):
+            place = next(number for number, one in enumerate(around.expressions) if one is inside)
+            visible = around.expressions[: place + bool(around.args.get("recursive"))]
+            inside = around.parent  # the query that has this WITH; what is defined in it was looked at here
+        else:
+            clause = around.args.get("with_")
+            visible = [] if clause is None else clause.expressions
+            inside = around
+        if any(one.alias_or_name.lower() == table.name.lower() for one in visible):
+            return True
+    return False

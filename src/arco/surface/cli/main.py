@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import names, planning_commands, running_commands
+from arco.surface.cli import names, pipelines, planning_commands, running_commands
 from arco.surface.cli.flags import Options, Root
 
 app = typer.Typer(
@@ -125,9 +125,8 @@ def version() -> None:
     typer.echo(import_module("importlib.metadata").version("arco"))
 
 
-names.add_to(app)
-planning_commands.add_to(app)
-running_commands.add_to(app)
+for commands in (pipelines, planning_commands, running_commands, names):
+    commands.add_to(app)
 
 
 def run() -> None:

@@ -23,7 +23,8 @@ from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.quality.gates import policy
-from arco.servo.sdk.project import Project, load_project
+from arco.servo.sdk.problems import Problems
+from arco.servo.sdk.project import Project, examine_project, load_project
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.settings import PROJECT_FILE, read_project_file
 
@@ -55,6 +56,12 @@ class ProjectFile:
     def load(self) -> Project:
         """Import the project's modules and check them against each other."""
         return load_project(
+            self.folder, name=self.name, namespace=self.namespace, assets=self.assets, gate=policy(self.gate)
+        )
+
+    def examine(self) -> tuple[Project | None, Problems]:
+        """The same, with everything that is wrong with it."""
+        return examine_project(
             self.folder, name=self.name, namespace=self.namespace, assets=self.assets, gate=policy(self.gate)
         )
 

@@ -4,7 +4,7 @@ What must never enter: deciding anything about the run.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -41,7 +41,7 @@ class RunDisplay:
         self._state: RunState | None = None
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._picture) if live else None
 
-    def __enter__(self) -> "RunDisplay":
+    def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
@@ -153,7 +153,10 @@ def warnings_of(its: TaskState) -> list[str]:
     """What its checks found, strongest first."""
     if its.staged is None:
         return []
-    return [f"{one['check']} ({one['severity']}): {one['message']}" for one in its.staged.decision.get("reasons", ())]
+    return [
+        f"{one['check']} ({one['severity']} → {one['action']}): {one['message']}"
+        for one in its.staged.decision.get("reasons", ())
+    ]
 
 
 def started_line(run: str, created: RunCreated | None, tasks: int, partitions: int) -> str:

@@ -1,7 +1,7 @@
 """Running a project: `arco run`, `arco resume`, `arco runs`, `arco cancel`.
 
-The first interruption ends a run in order: it is written down, Spark's jobs are stopped, and what was published stays. A second one
-leaves at once; `arco resume` goes on from there.
+The first interruption ends a run in order: it is written down, Spark's jobs are stopped, and what was published stays. A
+second one leaves at once; `arco resume` goes on from there.
 """
 
 import asyncio
@@ -51,7 +51,8 @@ async def at_work(place: Place) -> AsyncIterator[tuple[Pipeline, ProjectFile]]:
     project = file.load()
     where = file.where(place.root, list(place.options))
     settings = load_settings(where.root, list(where.options), where.folder)
-    spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars)
+    log = file.folder / ".arco" / "spark.log"
+    spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
     async with opened(where) as home:
         yield (
             Pipeline(
@@ -156,11 +157,13 @@ def _what_next(started: Started, state: RunState) -> list[str]:
         tasks[one].asset for one, its in state.tasks.items() if its.status in {TaskStatus.BLOCKED, TaskStatus.QUARANTINED}
     ]
     failed = [tasks[one].asset for one, its in state.tasks.items() if its.status is TaskStatus.FAILED]
-    lines = []
-    for asset in dict.fromkeys(failed):
-        lines.append(f"  arco explain {asset}      what it is now, and why; mend it, then: arco run {asset}+")
-    for asset in dict.fromkeys(held):
-        lines.append(f"  arco explain {asset}      its checks held it back; readers see the version before")
+    lines = [
+        f"  arco explain {one}      what it is now, and why; mend it, then: arco run {one}+"
+        for one in dict.fromkeys(failed)
+    ]
+    lines += [
+        f"  arco explain {one}      its checks held it back; readers see the version before" for one in dict.fromkeys(held)
+    ]
     if state.run.status.value == "cancelled":
         lines.append("  arco run                what was not published is planned again")
     if not lines:

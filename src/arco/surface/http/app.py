@@ -55,11 +55,12 @@ class App:
         self._bodies = Bodies(setup.bounds)
         self._under_way = 0
         self._late_answers: set[asyncio.Task[None]] = set()
+        self._probes = ProbeRoutes(state, setup.bounds.ready_s)
         self._routes = Routes(
             [
                 *iceberg_routes(state),
                 *platform_routes(state),
-                *ProbeRoutes(state.store, setup.bounds.ready_s).routes(),
+                *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
                 *more,
@@ -159,6 +160,8 @@ class App:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                # Without waiting for it: a server on a silent store says so at /ready, and does not hang.
+                self._probes.look()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._end()
@@ -167,6 +170,7 @@ class App:
 
     async def _end(self) -> None:
         """After the last request: finish what answers left to do, within a time."""
+        await self._probes.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:

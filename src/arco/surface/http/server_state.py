@@ -1,6 +1,7 @@
 """What a server keeps between requests: one catalog per tenant and workspace that was asked for."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from arco.catalog.catalog import Catalog
@@ -9,9 +10,14 @@ from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject, UnknownFormat
+from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
+from arco.storage.workspaces import workspaces
+
+log = logging.getLogger("arco.http")
 
 
 class ServerState:
@@ -37,6 +43,19 @@ class ServerState:
         self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
         self._appenders: dict[Scope, Appender] = {}
+        self._names_are_read = False
+
+    async def read_names(self) -> None:
+        """Once, before the first client: the names of the workspaces that are there. Raises if the store is silent."""
+        if self._names_are_read:
+            return
+        for scope in await workspaces(self.store, READY_WORKSPACES_MAX):
+            try:
+                await self.catalog(scope).parts.tier1.current()
+            except (CorruptObject, UnknownFormat) as error:
+                # Who asks for it hears the same; the other workspaces are none the worse.
+                log.error("the names of %s: %s: %s", scope.warehouse, error.code, error.one_line())  # noqa: TRY400
+        self._names_are_read = True
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)

@@ -626,7 +626,7 @@ def finished_event(entry, state: RunState) -> tuple[Draft, ...]:
 @told
 async def test_events_of_tasks_and_of_the_run_are_in_the_ledger_and_the_log_says_so(place: Place) -> None:
     begun = Draft(type=EventType("execution.run_created.v1"), source="test", data={"task": ""})
-    started = await place.started({"a": "", "b": "a"}, events=(begun,))
+    started = await place.started({"a": "", "b": "a"}, announce=lambda _: (begun,))
     state = await place.driver(started, announce=finished_event).drive()
     types = Counter(str(event.type) for event in await place.ledger())
     assert types == {str(MADE): 2, "execution.run_created.v1": 1, "execution.run_completed.v1": 1}

@@ -1,0 +1,501 @@
+"""Runs of small projects on real Spark: what they publish, what they hold back, what they leave as it was."""
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as f
+
+from arco import (
+    asset,
+    changes_of,
+    daily,
+    every,
+    files,
+    foreign_key,
+    hourly,
+    in_range,
+    last,
+    monthly,
+    not_null,
+    row_count,
+    source,
+    static,
+    unique,
+    weekly,
+    window,
+)
+from arco.iceberg import changes
+from arco.quality.gates import Action, GatingPolicy
+from arco.servo.execute.pipeline import HowToRun
+from arco.servo.execute.spark_session import Session
+from arco.servo.execute.spark_write import write
+from arco.servo.execute.target import Target
+from arco.storage.keys import Domain
+from fixtures.servo.frames import MARKS
+from fixtures.servo.lake import Lake
+from fixtures.servo.runs import Runs, ended, exits, why
+
+pytest_plugins = ["tests.integration.spark_local"]
+pytestmark = MARKS
+
+WEEK = daily("date", start="2025-01-01", end="2025-01-08")
+
+
+@pytest.fixture
+def runs(session: Session, home: Lake, tmp_path: Path) -> Iterator[Runs]:
+    return Runs(home, session, tmp_path)
+
+
+def of_days(run: Any, *, rows: int = 2, **columns: str) -> Any:
+    """A few rows for each of the days that are asked for."""
+    days = run.spark.createDataFrame([(day,) for day in run.values("date")], "date date")
+    made = days.crossJoin(run.spark.range(rows).withColumnRenamed("id", "n"))
+    return made.select("date", "n", *(f.expr(text).alias(name) for name, text in columns.items()))
+
+
+@asset
+def people(run):
+    return run.spark.createDataFrame([(1, "Ada"), (2, "Bob")], "id bigint, name string")
+
+
+@asset(partitions=WEEK)
+def visits(run):
+    return of_days(run, person="n + 1")
+
+
+# Publishing
+
+
+def test_a_run_publishes_tables_and_a_second_one_has_nothing_to_do(runs: Runs) -> None:
+    @asset(partitions=WEEK)
+    def named(visits, people):
+        return visits.join(people, visits["person"] == people["id"]).select("date", "name")
+
+    state = runs.run(people, visits, named)
+    assert ended(state) == {"succeeded": 3}
+    assert exits(state) == 0
+    assert runs.rows("named")[:2] == [(date(2025, 1, 1), "Ada"), (date(2025, 1, 1), "Bob")]
+    assert runs.frame("named").count() == 14
+    assert runs.plan(people, visits, named).plan.spec.tasks == ()
+
+
+def test_a_snapshot_says_where_it_came_from(runs: Runs) -> None:
+    state = runs.run(people)
+    summary = runs.table("people").snapshots[-1]["summary"]
+    (task,) = state.tasks
+    assert summary["arco.task-id"] == task
+    assert summary["arco.asset"] == "db.people"
+    assert {"arco.run-id", "arco.materialization-id", "arco.plan-fingerprint", "arco.code-version", "arco.checks"} <= set(
+        summary
+    )
+
+
+def test_what_a_run_did_is_in_the_ledger(runs: Runs) -> None:
+    @asset(checks=[row_count(min=1)])
+    def checked(people):
+        return people
+
+    runs.run(people, checked)
+    kinds = [event.type.partition(".")[2] for event in runs.events()]
+    assert kinds[:2] == ["run_created.v1", "plan_generated.v1"]
+    assert kinds[-1] == "run_completed.v1"
+    assert (
+        kinds.count("materialization_completed.v1") == kinds.count("task_started.v1") == kinds.count("task_ended.v1") == 2
+    )
+    (check,) = runs.events(Domain.QUALITY)
+    assert check.data["result"]["passed"] is True
+    assert check.data["asset"] == "db.checked"
+    (edge,) = runs.events(Domain.LINEAGE)[0].data["edges"]
+    assert (edge["from"], edge["to"]) == ("db.people", "db.checked")
+
+
+# Partitions
+
+
+@pytest.mark.parametrize(
+    ("axis", "rows", "transform"),
+    [
+        (hourly("at", start="2025-01-01T00", end="2025-01-01T03"), "timestamp'2025-01-01 0{}:30:00'", "hour"),
+        (daily("at", start="2025-01-01", end="2025-01-04"), "timestamp'2025-01-0{} 05:00:00'", "day"),
+        (weekly("at", start="2025-01-06", end="2025-01-27"), "date_add(date'2025-01-07', {}*7)", "identity"),
+        (monthly("at", start="2025-01-01", end="2025-04-01"), "add_months(date'2025-01-15', {})", "month"),
+        (static("at", [0, 1, 2]), "cast({} as int)", "identity"),
+        (static("at", ["0", "1", "2"]), "cast({} as string)", "identity"),
+    ],
+    ids=lambda one: getattr(one, "kind", None) or str(one),
+)
+def test_every_kind_of_partition_is_replaced_alone(runs: Runs, axis: Any, rows: str, transform: str) -> None:
+    first = 1 if transform == "day" else 0
+
+    def made(spark: Any, numbers: Any, value: str) -> Any:
+        parts = [spark.sql(f"select {rows.format(one)} at, '{value}' value") for one in numbers]
+        frame = parts[0]
+        for one in parts[1:]:
+            frame = frame.union(one)
+        return frame
+
+    current = {"value": "old"}
+
+    @asset(name="parts", partitions=axis)
+    def parts(run):
+        bounds = {axis.ordinal(value) for value in run.values("at")}
+        low, _ = axis.bounds(10**15)
+        return made(run.spark, [one - low + first for one in sorted(bounds)], current["value"])
+
+    assert ended(runs.run(parts)) == {"succeeded": 1}
+    assert len(runs.rows("parts")) == 3
+    current["value"] = "new"
+    low, _ = axis.bounds(10**15)
+    text = axis.value(low + 1)
+    said = text.isoformat() if hasattr(text, "isoformat") else str(text)
+    assert ended(runs.force(parts, partitions={"at": said})) == {"succeeded": 1}
+    assert sorted(row[1] for row in runs.rows("parts")) == ["new", "old", "old"]
+    spec = runs.table("parts").document["partition-specs"][-1]
+    assert [field["transform"] for field in spec["fields"]] == [transform]
+
+
+def test_two_dimensions_and_a_window(runs: Runs) -> None:
+    regions = static("region", ["de", "fr"])
+
+    @asset(partitions=[WEEK, regions])
+    def sales(run):
+        return of_days(run, rows=2, region="if(n = 0, 'de', 'fr')").where(f.col("region").isin(run.values("region")))
+
+    @asset(partitions=WEEK, inputs={"week": window("sales", -1, 0)})
+    def recent(run, week):
+        days = run.spark.createDataFrame([(day,) for day in run.values("date")], "date date")
+        return days.join(week, f.datediff(days["date"], week["date"]).between(0, 1)).groupBy(days["date"]).count()
+
+    assert ended(runs.run(sales, recent)) == {"succeeded": 2}
+    assert runs.rows("recent")[0] == (date(2025, 1, 1), 2)
+    assert runs.rows("recent")[1] == (date(2025, 1, 2), 4)
+    planned = runs.plan(sales, recent, partitions={"region": "fr", "date": "2025-01-03"}, words=("sales",)).plan
+    assert planned.spec.tasks == ()
+
+
+def test_rows_outside_the_partitions_of_a_task_are_refused(runs: Runs) -> None:
+    @asset(partitions=WEEK)
+    def astray(run):
+        return run.spark.sql("select date'2024-12-31' date, 1 n")
+
+    state = runs.run(astray)
+    assert ended(state) == {"failed": 1}
+    assert "outside the partitions" in why(state)[0]
+
+
+# Modes
+
+
+def test_append_adds_and_merge_replaces_by_key(runs: Runs) -> None:
+    @asset(mode="append")
+    def log(run):
+        return run.spark.sql("select 1 id")
+
+    @asset(mode="merge", key="id")
+    def state(run, low: int = 0):
+        return run.spark.range(low, low + 3).selectExpr("id", f"{low} version")
+
+    runs.run(log, state)
+    runs.force(log, state, parameters={"low": "2"})
+    assert runs.rows("log") == [(1,), (1,)]
+    assert runs.rows("state") == [(0, 0), (1, 0), (2, 2), (3, 2), (4, 2)]
+
+
+def test_a_full_refresh_replaces_everything_and_may_lose_columns(runs: Runs) -> None:
+    @asset(name="whole", mode="full", compatibility="none")
+    def before(run):
+        return run.spark.sql("select 1 id, 'x' gone")
+
+    @asset(name="whole", mode="full", compatibility="none")
+    def after(run):
+        return run.spark.sql("select 2 id")
+
+    runs.run(before)
+    assert ended(runs.run(after)) == {"succeeded": 1}
+    assert runs.frame("whole").columns == ["id"]
+    assert runs.rows("whole") == [(2,)]
+
+
+def test_an_empty_output_is_published(runs: Runs) -> None:
+    @asset(partitions=WEEK)
+    def nothing(run):
+        return of_days(run).where("false")
+
+    assert ended(runs.run(nothing)) == {"succeeded": 1}
+    assert runs.rows("nothing") == []
+    assert runs.plan(nothing).plan.spec.tasks == ()
+
+
+def test_changes_are_what_was_appended_since(runs: Runs) -> None:
+    more = {"first": 0}
+
+    @asset(mode="append", name="arrivals")
+    def arrivals(run):
+        return run.spark.range(more["first"], more["first"] + 2)
+
+    @asset(mode="append", inputs={"new": changes_of("arrivals")})
+    def counted(new):
+        return new.agg(f.count("*").alias("rows"), f.min("id").alias("first"))
+
+    runs.run(arrivals, counted)
+    assert runs.rows("counted") == [(2, 0)]
+    more["first"] = 2
+    runs.force(arrivals, counted, words=("arrivals",))
+    assert ended(runs.run(arrivals, counted)) == {"succeeded": 1}
+    assert runs.rows("counted") == [(2, 0), (2, 2)]
+
+
+def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -> None:
+    @asset(mode="full", name="arrivals")
+    def arrivals(run, rows: int = 2):
+        return run.spark.range(rows)
+
+    @asset(mode="append", inputs={"new": changes_of("arrivals")})
+    def counted(new):
+        return new.agg(f.count("*").alias("rows"))
+
+    runs.run(arrivals, counted)
+    runs.run(arrivals, counted, parameters={"rows": "5"})
+    assert runs.rows("counted") == [(5,)]
+    assert "arco.full-reads" in runs.table("counted").snapshots[-1]["summary"]
+
+
+# Gates
+
+
+@pytest.mark.parametrize(
+    ("action", "own", "other", "code", "main"),
+    [
+        (Action.CONTINUE, "succeeded", "succeeded", 0, True),
+        (Action.WARN, "succeeded", "succeeded", 0, True),
+        (Action.BLOCK_DOWNSTREAM, "blocked", "skipped", 3, False),
+        (Action.QUARANTINE, "quarantined", "succeeded", 3, False),
+        (Action.FAIL_TASK, "failed", "skipped", 1, False),
+        (Action.FAIL_RUN, "failed", "cancelled", 1, False),
+    ],
+    ids=lambda one: getattr(one, "value", None),
+)
+def test_every_action_does_what_its_row_of_the_table_says(
+    runs: Runs, action: Action, own: str, other: str, code: int, main: bool
+) -> None:
+    policy = GatingPolicy("own", error=action)
+
+    @asset(gate=policy, checks=[in_range("id", max=5)])
+    def guarded(run, first: int = 0):
+        return run.spark.range(first, first + 3)
+
+    @asset
+    def reader(guarded):
+        return guarded.agg(f.max("id").alias("greatest"))
+
+    assert exits(runs.run(guarded, reader)) == 0
+    before = runs.table("guarded").current_snapshot_id
+    state = runs.run(guarded, reader, parameters={"first": "4"})
+    found = {its.status.value for its in state.tasks.values()}
+    assert found == {own, other}
+    assert exits(state) == code
+    assert (runs.table("guarded").current_snapshot_id != before) is main
+    assert max(runs.rows("guarded")) == ((6,) if main else (2,))
+    branches = [name for name in runs.table("guarded").refs if name.startswith("held-")]
+    assert len(branches) == (0 if main else 1)
+    if branches:
+        assert max(runs.rows("guarded", ref=branches[0])) == (6,)
+        assert runs.plan(guarded, reader, parameters={"first": "4"}).plan.spec.tasks
+    assert runs.rows("reader") == [(6,) if main else (2,)]
+
+
+def test_a_first_output_that_is_held_back_leaves_an_empty_table(runs: Runs) -> None:
+    @asset(checks=[row_count(min=10)])
+    def small(run):
+        return run.spark.range(3)
+
+    assert ended(runs.run(small)) == {"blocked": 1}
+    assert runs.rows("small") == []
+
+
+def test_bad_rows_are_set_aside_with_their_rules(runs: Runs) -> None:
+    @asset(checks=[not_null("name", quarantine_rows=True), in_range("n", min=0, quarantine_rows=True)])
+    def rows(run):
+        return run.spark.sql("select * from values (1, 'a'), (-1, 'b'), (2, null), (-2, null) as t(n, name)")
+
+    assert exits(runs.run(rows)) == 0
+    assert runs.rows("rows") == [(1, "a")]
+    aside = runs.frame("rows__quarantine").select("n", "name", "arco_rules").collect()
+    assert sorted(tuple(row) for row in aside if row[1]) == [(-1, "b", "in_range(n)")]
+    assert {row[2] for row in aside if row[0] == -2} == {"not_null(name), in_range(n)"}
+
+
+def test_keys_are_checked_against_the_pinned_table(runs: Runs) -> None:
+    @asset(checks=[foreign_key("person", to="people", to_columns="id"), unique("person")])
+    def known(run, person: int = 1):
+        return run.spark.sql(f"select {person} person")
+
+    assert exits(runs.run(people, known)) == 0
+    assert exits(runs.run(people, known, parameters={"person": "9"})) == 3
+
+
+# What stays
+
+
+def test_a_failed_task_leaves_the_version_before(runs: Runs) -> None:
+    @asset(name="stable")
+    def works(run):
+        return run.spark.range(3)
+
+    @asset(name="stable")
+    def fails(run):
+        return run.spark.range(5).select(f.raise_error(f.lit("broken on purpose")).alias("id"))
+
+    runs.run(works)
+    state = runs.run(fails)
+    assert ended(state) == {"failed": 1}
+    assert "broken on purpose" in why(state)[0]
+    assert exits(state) == 1
+    assert runs.rows("stable") == [(0,), (1,), (2,)]
+
+
+def test_code_that_raises_fails_with_its_own_line(runs: Runs) -> None:
+    @asset
+    def wrong(run):
+        raise ZeroDivisionError("by hand")
+
+    state = runs.run(wrong)
+    assert "by hand" in why(state)[0]
+    assert "test_servo_runs.py:" in why(state)[0]
+
+
+def test_a_compatible_change_evolves_the_table_and_another_is_refused(runs: Runs) -> None:
+    def version(query: str) -> Any:
+        @asset(name="shape")
+        def shape(run):
+            return run.spark.sql(query)
+
+        return shape
+
+    runs.run(version("select 1 id"))
+    assert ended(runs.run(version("select 2L id, 'x' note"))) == {"succeeded": 1}
+    assert [field["type"] for field in runs.table("shape").current_schema["fields"]] == ["long", "string"]
+    state = runs.run(version("select 'text' id, 'x' note"))
+    assert ended(state) == {"failed": 1}
+    assert "id" in why(state)[0]
+    assert runs.rows("shape") == [(2, "x")]
+
+
+# Inputs
+
+
+def test_a_late_correction_makes_exactly_what_it_touches_stale(runs: Runs) -> None:
+    schema = {"type": "struct", "fields": [
+        {"id": 1, "name": "date", "required": False, "type": "date"},
+        {"id": 2, "name": "n", "required": False, "type": "long"},
+    ]}  # fmt: skip
+    spec = {"fields": [{"name": "date", "transform": "identity", "source-id": 1}]}
+    runs.lake.create("raw", schema, partition_spec=spec)
+    _append(runs, "2025-01-01", "2025-01-02", "2025-01-03")
+    raw = source("raw", partitions=WEEK)
+
+    @asset(partitions=WEEK)
+    def clean(raw):
+        return raw
+
+    @asset(partitions=WEEK, inputs={"two": window("clean", -1, 0)})
+    def pairs(two, run):
+        days = run.spark.createDataFrame([(day,) for day in run.values("date")], "date date")
+        return days.join(two, f.datediff(days["date"], two["date"]).between(0, 1)).groupBy(days["date"]).count()
+
+    assert ended(runs.run(raw, clean, pairs)) == {"succeeded": 2}
+    _append(runs, "2025-01-02")
+    planned = runs.plan(raw, clean, pairs).plan
+    assert [task.partitions for task in planned.spec.tasks] == [
+        [{"date": ["2025-01-02", "2025-01-03"]}],
+        [{"date": ["2025-01-02", "2025-01-04"]}],
+    ]
+    runs.run(raw, clean, pairs)
+    assert runs.frame("clean").count() == 4
+    assert runs.plan(raw, clean, pairs).plan.spec.tasks == ()
+
+
+def _append(runs: Runs, *days: str) -> None:
+    """A row for each day, by somebody else."""
+    table = runs.table("raw")
+    frame = runs.session.spark.createDataFrame([(date.fromisoformat(day), 1) for day in days], "date date, n bigint")
+    runs.lake.publish("raw", table, write(frame, Target.of(table, runs.lake.materialization(), 1), runs.lake.io))
+
+
+def test_files_are_inputs_and_other_files_make_it_stale(runs: Runs) -> None:
+    (runs.folder / "landing").mkdir()
+    (runs.folder / "landing" / "a.json").write_text('{"id": 1}\n')
+
+    @asset(inputs={"dropped": files("landing/*.json")})
+    def landed(dropped):
+        return dropped
+
+    runs.run(landed)
+    (runs.folder / "landing" / "b.json").write_text('{"id": 2}\n')
+    assert ended(runs.run(landed)) == {"succeeded": 1}
+    assert runs.rows("landed") == [(1,), (2,)]
+
+
+def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:
+    @asset
+    def sneaky(run):
+        return run.spark.read.parquet(next(iter(_data_files(runs, "people"))))
+
+    runs.run(people)
+    state = runs.run(people, sneaky)
+    assert "not among its inputs" in why(state)[0]
+    assert "test_servo_runs.py:" in why(state)[0]
+
+
+def _data_files(runs: Runs, name: str) -> list[str]:
+    return [entry.data_file.file_path for entry in runs.lake.entries(runs.table(name))]
+
+
+def test_every_and_last_read_what_they_say(runs: Runs) -> None:
+    @asset(inputs={"rows": every("visits")})
+    def total(rows):
+        return rows.agg(f.count("*").alias("rows"))
+
+    @asset(inputs={"rows": last("visits")})
+    def newest(rows):
+        return rows.agg(f.max("date").alias("date"), f.count("*").alias("rows"))
+
+    runs.run(visits, total, newest)
+    assert runs.rows("total") == [(14,)]
+    assert runs.rows("newest") == [(date(2025, 1, 7), 2)]
+
+
+def test_inputs_are_pinned_to_the_plan(runs: Runs) -> None:
+    @asset
+    def copy(people):
+        return people
+
+    runs.run(people)
+    pipeline = runs.pipeline(people, copy)
+    prepared = runs.plan(people, copy)
+    runs.force(people, words=("people",))
+    table = runs.table("people")
+    runs.lake.commit("people", changes.SetProperties({"note": "moved on"}))
+
+    async def late() -> Any:
+        return await pipeline.drive(await pipeline.start(prepared, HowToRun()))
+
+    state = runs.lake.run(late())
+    assert ended(state) == {"succeeded": 1}
+    read = runs.table("copy").snapshots[-1]["summary"]["arco.input-snapshots"]
+    assert str(table.snapshots[0]["snapshot-id"]) in read
+    assert str(table.current_snapshot_id) not in read
+
+
+def test_times_are_utc_and_decimals_keep_their_scale(runs: Runs) -> None:
+    @asset
+    def typed(run):
+        return run.spark.sql("select timestamp'2025-06-01 12:00:00 Europe/Berlin' at, cast(1.10 as decimal(10,2)) price")
+
+    runs.run(typed)
+    at, price = runs.rows("typed")[0]
+    assert str(price) == "1.10"
+    assert at.astimezone() == datetime.fromisoformat("2025-06-01T10:00:00+00:00")

@@ -1,0 +1,153 @@
+"""Everything that is wrong with a project is said, each with its place; and queries are read as Spark reads them."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from arco.kernel.errors import InvalidInput
+from arco.servo.execute.spark_code import rewritten
+from arco.servo.sdk.project import examine_project, load_project
+from arco.servo.sdk.sql_assets import read_sql_asset, tables_of
+
+
+def problems(folder: Path, **files: str) -> list[str]:
+    (folder / "assets").mkdir(exist_ok=True)
+    for name, text in files.items():
+        stem, _, ending = name.rpartition("_")
+        (folder / "assets" / f"{stem}.{ending}").write_text(textwrap.dedent(text))
+    project, found = examine_project(folder, name="shop", namespace="shop")
+    assert (project is None) == bool(found.found)
+    return [one.one_line().replace(f"{folder}/", "") for one in found.found]
+
+
+HEAD = "from arco import asset, daily, every, foreign_key, last, source, static, window\n"
+
+
+def test_problems_of_every_kind_at_once(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        a_py=HEAD
+        + """
+        orders = source("orders", partitions=daily("date", start="2025-01-01"))
+
+        @asset
+        def a(b): ...
+        @asset
+        def b(a): ...
+        @asset
+        def c(d): ...
+        @asset
+        def d(c): ...
+        @asset
+        def reader(order, nowhere): ...
+        @asset(inputs={"x": window("orders", -1, 0)})
+        def shifted(x): ...
+        @asset(checks=[foreign_key("id", to="custmers")])
+        def customers(): ...
+        """.replace("\n        ", "\n"),
+        b_py=HEAD + "@asset\ndef reader(orders): ...\n",
+    )
+    unknown = "and there is no such asset"
+    assert [said.partition(": define it")[0].partition(" Otherwise define it")[0] for said in found] == [
+        "assets/b.py:2: shop.reader is defined twice: the other is at assets/a.py:13",
+        f"assets/a.py:13: shop.reader reads 'order', {unknown}: did you mean 'orders'?",
+        f"assets/a.py:13: shop.reader reads 'nowhere', {unknown}",
+        f"assets/a.py:17: shop.customers reads 'custmers', {unknown}: did you mean 'customers'?",
+        "assets/a.py:15: shop.shifted reads shop.orders: a window needs one time dimension that both have: name it",
+        "assets/a.py:5: these assets need each other: shop.a -> shop.b -> shop.a: one of them must not read the other",
+        "assets/a.py:9: these assets need each other: shop.c -> shop.d -> shop.c: one of them must not read the other",
+    ]
+
+
+def test_files_that_cannot_be_read_are_all_said_and_their_readers_are_not_blamed(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        a_py=HEAD + "@asset(partitions=daily('date', start='2025-13-01'))\ndef a(): ...\n",
+        b_py=HEAD + "@asset(sorted='x')\ndef b(a): ...\n",
+        c_py=HEAD + "@asset\ndef c(a, b): ...\n",
+        d_py="def broken(:\n",
+        e_py="import nothing_of_this_name\n",
+        f_py=HEAD + "@asset(schema={'id': 'number'})\ndef f(): ...\n",
+        q_sql="SELECT *\nFROM a\nWHERE (",
+        h_sql="/*\ntags = x\n*/\nSELECT 1",
+        o_sql="/*\n\nsorted = 'x'\n*/\n\nSELECT 1",
+        p_sql="/* partitions = [{ name = 'date', kind = 'daily' }] */ SELECT 1",
+        r_sql="/* open",
+        s_sql="\n\nDROP TABLE x",
+        t_sql="/* checks = [{ unique_key = 'id' }] */ SELECT 1",
+        u_sql="/* partitions = 3 */ SELECT 1",
+        v_sql="/* schema = { id = 'number' } */ SELECT 1",
+    )
+    starts = [
+        "assets/h.sql:2: the header is not TOML",
+        "assets/o.sql:6: the header has no option 'sorted': one of",
+        "assets/p.sql:1: the header is wrong: it lacks 'start'",
+        "assets/q.sql:3: the query does not parse",
+        "assets/r.sql:1: the header has no end",
+        "assets/s.sql:3: a SQL asset is one SELECT",
+        "assets/t.sql:1: a check of the header names no kind",
+        "assets/u.sql:1: the header is wrong: 'int' object is not iterable",
+        "assets/v.sql:1: 'number' is not a type",
+        "assets/a.py:2: start=2025-13-01 is not a date",
+        "assets/b.py:2: asset has no option 'sorted'",
+        "assets/d.py:1: SyntaxError: ",
+        "assets/e.py:1: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        "assets/f.py:2: 'number' is not a type",
+    ]
+    assert len(found) == len(starts)
+    for said, start in zip(found, starts, strict=True):
+        assert said.startswith(start)
+        assert "\n" not in said
+        assert "\x1b" not in said
+
+
+def test_a_way_into_a_circle_is_not_part_of_it(tmp_path: Path) -> None:
+    code = HEAD + "@asset\ndef a(b): ...\n@asset\ndef b(c): ...\n@asset\ndef c(b): ...\n@asset\ndef z(a): ...\n"
+    assert problems(tmp_path, a_py=code) == [
+        "assets/a.py:4: these assets need each other: shop.b -> shop.c -> shop.b: one of them must not read the other"
+    ]
+
+
+def test_loading_raises_the_first_and_counts_the_rest(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, a_py=HEAD + "@asset\ndef a(x, y, z): ...\n")) == 3
+    with pytest.raises(InvalidInput, match="reads 'x'") as raised:
+        load_project(tmp_path, name="shop", namespace="shop")
+    assert str(raised.value.hint).endswith("2 more problems: arco validate lists them")
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    assert problems(tmp_path) == ["the project has no assets: write a function with @asset; arco init shows one"]
+
+
+def test_a_header_has_a_schema_and_a_retention(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text(
+        '/*\nschema = { id = "long not null" }\nretention = { days = 3 }\n*/\n\n-- rows\nSELECT 1 AS id\n'
+    )
+    made = read_sql_asset(tmp_path / "a.sql")
+    assert [(one.name, one.type, one.required) for one in made.schema.columns] == [("id", "long", True)]
+    assert made.retention.days == 3
+    assert made.where.line == 6
+
+
+@pytest.mark.parametrize(
+    ("query", "tables"),
+    [
+        ("WITH orders AS (SELECT * FROM orders WHERE ok) SELECT * FROM orders", ["orders"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a, b", ["b"]),
+        ("WITH a AS (WITH b AS (SELECT * FROM c) SELECT * FROM b) SELECT * FROM a JOIN b", ["b", "c"]),
+        ("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT * FROM t", []),
+        ("WITH x AS (SELECT 1) SELECT * FROM (SELECT * FROM x) q, db.x", ["db.x"]),
+        ("(WITH x AS (SELECT 1) SELECT * FROM x) UNION ALL SELECT * FROM x", ["x"]),
+        ("SELECT * FROM range(10)", []),
+    ],
+)
+def test_a_name_means_what_spark_says_it_means(query: str, tables: list[str]) -> None:
+    assert tables_of(query) == tables
+
+
+def test_only_tables_that_are_read_get_the_names_of_views() -> None:
+    query = "WITH orders AS (SELECT * FROM orders WHERE ok) SELECT orders.id FROM orders JOIN raw.x"
+    assert rewritten(query, {"orders": "v0", "raw.x": "v1"}) == (
+        "WITH orders AS (SELECT * FROM v0 AS `orders` WHERE ok) SELECT orders.id FROM orders JOIN v1 AS `x`"
+    )

@@ -41,6 +41,7 @@ from fixtures.servo.runs import Runs, ended, exits, why
 pytest_plugins = ["tests.integration.spark_local"]
 pytestmark = MARKS
 
+NOW_MS = 1_760_000_000_000
 WEEK = daily("date", start="2025-01-01", end="2025-01-08")
 
 
@@ -142,13 +143,13 @@ def test_every_kind_of_partition_is_replaced_alone(runs: Runs, axis: Any, rows: 
     @asset(name="parts", partitions=axis)
     def parts(run):
         bounds = {axis.ordinal(value) for value in run.values("at")}
-        low, _ = axis.bounds(10**15)
+        low, _ = axis.bounds(NOW_MS)
         return made(run.spark, [one - low + first for one in sorted(bounds)], current["value"])
 
     assert ended(runs.run(parts)) == {"succeeded": 1}
     assert len(runs.rows("parts")) == 3
     current["value"] = "new"
-    low, _ = axis.bounds(10**15)
+    low, _ = axis.bounds(NOW_MS)
     text = axis.value(low + 1)
     said = text.isoformat() if hasattr(text, "isoformat") else str(text)
     assert ended(runs.force(parts, partitions={"at": said})) == {"succeeded": 1}
@@ -274,7 +275,7 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
         (Action.BLOCK_DOWNSTREAM, "blocked", "skipped", 3, False),
         (Action.QUARANTINE, "quarantined", "succeeded", 3, False),
         (Action.FAIL_TASK, "failed", "skipped", 1, False),
-        (Action.FAIL_RUN, "failed", "cancelled", 1, False),
+        (Action.FAIL_RUN, "failed", "skipped", 1, False),
     ],
     ids=lambda one: getattr(one, "value", None),
 )
@@ -305,6 +306,20 @@ def test_every_action_does_what_its_row_of_the_table_says(
         assert max(runs.rows("guarded", ref=branches[0])) == (6,)
         assert runs.plan(guarded, reader, parameters={"first": "4"}).plan.spec.tasks
     assert runs.rows("reader") == [(6,) if main else (2,)]
+
+
+def test_a_check_that_fails_the_run_cancels_the_rest_of_it(runs: Runs) -> None:
+    @asset(checks=[row_count(min=10, severity="critical")])
+    def first(run):
+        return run.spark.range(3)
+
+    @asset(inputs={"people": "people"})
+    def second(people):
+        return people
+
+    state = runs.run(first, people, second, how=HowToRun(parallelism=1))
+    assert ended(state) == {"failed": 1, "cancelled": 2}
+    assert exits(state) == 1
 
 
 def test_a_first_output_that_is_held_back_leaves_an_empty_table(runs: Runs) -> None:
@@ -347,7 +362,7 @@ def test_a_failed_task_leaves_the_version_before(runs: Runs) -> None:
 
     @asset(name="stable")
     def fails(run):
-        return run.spark.range(5).select(f.raise_error(f.lit("broken on purpose")).alias("id"))
+        return run.spark.range(5).select(f.raise_error(f.lit("broken on purpose")).cast("bigint").alias("id"))
 
     runs.run(works)
     state = runs.run(fails)
@@ -440,11 +455,13 @@ def test_files_are_inputs_and_other_files_make_it_stale(runs: Runs) -> None:
 
 
 def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:
+    runs.run(people)
+    (path,) = _data_files(runs, "people")
+
     @asset
     def sneaky(run):
-        return run.spark.read.parquet(next(iter(_data_files(runs, "people"))))
+        return run.spark.read.parquet(path)
 
-    runs.run(people)
     state = runs.run(people, sneaky)
     assert "not among its inputs" in why(state)[0]
     assert "test_servo_runs.py:" in why(state)[0]

@@ -1,0 +1,107 @@
+"""A run whose process is killed at every step, then resumed: everything is published, and nothing twice."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from arco.ledger.execution_events import MATERIALIZATION_COMPLETED
+from arco.ledger.outstanding import run_ids
+from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.execute.spark_session import Session, SparkSettings
+from arco.servo.plan.planner import PlanRequest
+from arco.surface.cli.projects import read_project
+from fixtures.servo.frames import MARKS
+from fixtures.servo.lake import Lake
+from fixtures.servo.runs import Runs, ended
+
+pytest_plugins = ["tests.integration.spark_local"]
+pytestmark = MARKS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = """
+root = "./lake"
+
+[project]
+name = "killed"
+namespace = "db"
+
+[spark]
+master = "local[1]"
+conf = { "spark.sql.shuffle.partitions" = "1" }
+"""
+ASSETS = """
+from arco import asset, not_null
+
+@asset
+def numbers(run):
+    return run.spark.range(10)
+
+@asset(mode="append", checks=[not_null("even", quarantine_rows=True)])
+def appended(numbers):
+    return numbers.selectExpr("id", "if(id % 2 = 0, id, null) even")
+"""
+# Where, and which time that it is reached. A commit of a run is the first to a new table, or a later one to tier 1.
+PLACES = [
+    ("run.plan_written", 1),
+    ("run.task_claimed", 1),
+    ("create.staged", 1),
+    ("publish.drafted", 1),
+    ("run.output_staged", 1),
+    ("catalog.commit_written", 3),
+    ("catalog.manifest_swung", 3),
+    ("publish.committed", 1),
+    ("run.events_appended", 1),
+    ("publish.drafted", 2),
+    ("publish.committed", 2),
+    ("run.output_staged", 2),
+    ("publish.committed", 3),
+    ("run.events_appended", 3),
+]
+
+
+@pytest.fixture
+def runs(session: Session, home: Lake, tmp_path: Path) -> Runs:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "killed.py").write_text(ASSETS)
+    (tmp_path / "arco.toml").write_text(PROJECT)
+    return Runs(home, session, tmp_path)
+
+
+@pytest.mark.parametrize(("point", "nth"), PLACES, ids=[f"{point}-{nth}" for point, nth in PLACES])
+def test_a_run_that_was_killed_is_resumed_and_nothing_is_published_twice(runs: Runs, point: str, nth: int) -> None:
+    command = [sys.executable, "-m", "tests.integration.run_killed", str(runs.folder), point, str(nth)]
+    killed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    assert killed.returncode == -9, f"it was not killed: {killed.stdout}{killed.stderr}"
+    pipeline = _pipeline(runs)
+    state = runs.lake.run(_resumed(pipeline))
+    assert ended(state) == {"succeeded": 2}
+    assert runs.rows("numbers") == [(one,) for one in range(10)]
+    assert runs.rows("appended") == [(one, one) for one in range(0, 10, 2)]
+    assert sorted(row[0] for row in runs.rows("appended__quarantine")) == [1, 3, 5, 7, 9]
+    made = Counter(event.subject for event in runs.events() if event.type == MATERIALIZATION_COMPLETED)
+    assert set(made) == {"db.numbers", "db.appended"}
+    materializations = {
+        event.data["materialization_id"] for event in runs.events() if event.type == MATERIALIZATION_COMPLETED
+    }
+    assert len(materializations) == 2
+    assert runs.lake.run(pipeline.prepare(PlanRequest())).plan.spec.tasks == ()
+
+
+async def _resumed(pipeline: Pipeline):
+    """Go on with the run; where it was killed before it began, begin it."""
+    parts = pipeline.catalog.parts
+    for run in await run_ids(parts.tier1.store, parts.scope):
+        started = await pipeline.open(run)
+        if started.log.state.sequence:
+            return await pipeline.drive(started, seize=True)
+    return await pipeline.drive(await pipeline.start(await pipeline.prepare(PlanRequest()), HowToRun()))
+
+
+def _pipeline(runs: Runs) -> Pipeline:
+    project = read_project(str(runs.folder)).load()
+    return Pipeline(
+        catalog=runs.lake.another(), project=project, root=runs.lake.root, options={}, spark=SparkSettings(), by="ann"
+    )

@@ -17,8 +17,23 @@ FUNCTION_LINES_MAX = 70
 SPARK_FILES = tuple(
     f"arco/servo/execute/spark_{name}.py"
     for name in (
-        "arrow_writer checks failures filters observe plans quarantine read rewrite s3 session transforms types verdicts write"
-    ).split()
+        "arrow_writer",
+        "checks",
+        "failures",
+        "filters",
+        "guard",
+        "observe",
+        "plans",
+        "quarantine",
+        "read",
+        "rewrite",
+        "s3",
+        "session",
+        "transforms",
+        "types",
+        "verdicts",
+        "write",
+    )
 )
 
 # What may not be used, what to use instead, and the files that may all the same.

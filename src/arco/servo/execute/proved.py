@@ -7,7 +7,7 @@ would say: a comparison that Spark makes in another type is left to Spark, and s
 What must never enter: Spark, and a guess.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -36,6 +36,24 @@ def proved(
     facts = _Facts(written, schema, logical_time_ms)
     found = (facts.result(check) for check in checks if not check.quarantine_rows)
     return tuple(result for result in found if result is not None)
+
+
+def needs_rows(check: Check, schema: JsonObject) -> bool:
+    """Whether no footer can ever prove it: then it is worth counting in the pass that writes."""
+    named = _by_name(columns(schema))
+    match check:
+        case RowCount():
+            return False
+        case NotNull():
+            return not all(name in named and named[name].is_leaf for name in check.columns)
+        case InRange():
+            column = named.get(check.column)
+            return column is None or not _all_comparable(check, column)
+        case Fresh():
+            column = named.get(check.column)
+            return column is None or column.type not in _MOMENTS
+        case _:
+            return True
 
 
 class _Facts:
@@ -71,8 +89,7 @@ class _Facts:
     def _in_range(self, check: InRange) -> CheckResult | None:
         column = self._columns.get(check.column)
         nulls = self._nulls(check.column)
-        bounds = [bound for bound in (check.min, check.max) if bound is not None]
-        if column is None or nulls is None or not all(_comparable(column.type, bound, check) for bound in bounds):
+        if column is None or nulls is None or not _all_comparable(check, column):
             return None
         if nulls and not check.allow_null:
             return None
@@ -123,6 +140,10 @@ def _has_one_value_a_row(column: Column) -> bool:
             return False
         above = above.parent
     return True
+
+
+def _all_comparable(check: InRange, column: Column) -> bool:
+    return all(_comparable(column.type, bound, check) for bound in (check.min, check.max) if bound is not None)
 
 
 def _comparable(kind: Any, bound: Any, check: InRange) -> bool:

@@ -1,17 +1,19 @@
 """What primitive types, transforms and default values mean, as PyIceberg knows it.
 
-The one file of this room that imports PyIceberg, whose start-up time is felt. What PyIceberg does not know yet (`variant`,
+The one file of this room that imports PyIceberg. It takes half a second to load, so it is loaded when it is first asked:
+most commands have no question for it. A server loads it before it listens. What PyIceberg does not know yet (`variant`,
 unquoted reference systems of geometries) is filled in here. What must never enter: the structure of a schema or a spec.
 """
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from pyiceberg.conversions import from_json
-from pyiceberg.transforms import Transform, UnknownTransform, VoidTransform, parse_transform
-from pyiceberg.types import IcebergType, PrimitiveType
+if TYPE_CHECKING:
+    from pyiceberg.transforms import Transform
+    from pyiceberg.types import PrimitiveType
 
 _SINCE_V1 = frozenset(
     ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary"]
@@ -32,6 +34,17 @@ _INT32, _INT64 = 2**31, 2**63
 _DECIMAL_TEXT = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?(?:E[+-]?[0-9]{1,2})?")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _NANO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?")
+
+
+@cache
+def _pyiceberg(module: str) -> Any:
+    return import_module(f"pyiceberg.{module}")
+
+
+def load() -> None:
+    """Load PyIceberg now, so that no request waits for it."""
+    for module in ("conversions", "transforms", "types"):
+        _pyiceberg(module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,7 @@ def can_transform(transform: str, primitive: str) -> bool:
     function = _transform(transform)
     if function is None:
         return False
-    if isinstance(function, VoidTransform):
+    if is_void(transform):
         return True
     if leaf(primitive) is None or primitive.startswith(_OPAQUE):
         return False
@@ -107,7 +120,7 @@ def _is_parametric_default(primitive: str, value: str) -> bool:
 
 def _reads(primitive: str, value: str) -> bool:
     try:
-        from_json(_pyiceberg_type(primitive), value)
+        _pyiceberg("conversions").from_json(_pyiceberg_type(primitive), value)
     except (ValueError, TypeError, OverflowError):
         return False
     return True
@@ -123,15 +136,18 @@ def _is_decimal(text: str) -> bool:
     return found is not None and 1 <= int(found[1]) <= _DECIMAL_PRECISION_MAX
 
 
-def _pyiceberg_type(primitive: str) -> PrimitiveType:
-    parsed = IcebergType.model_validate(primitive)
-    if not isinstance(parsed, PrimitiveType):
+def _pyiceberg_type(primitive: str) -> "PrimitiveType":
+    types = _pyiceberg("types")
+    parsed = types.IcebergType.model_validate(primitive)
+    if not isinstance(parsed, types.PrimitiveType):
         raise TypeError(f"{primitive} is not primitive")
-    return parsed
+    primitive_type: PrimitiveType = parsed
+    return primitive_type
 
 
-def _transform(text: str) -> Transform[Any, Any] | None:
+def _transform(text: str) -> "Transform[Any, Any] | None":
     if not _TRANSFORM_TEXT.fullmatch(text):
         return None
-    parsed = parse_transform(text)
-    return None if isinstance(parsed, UnknownTransform) else parsed
+    transforms = _pyiceberg("transforms")
+    parsed: Transform[Any, Any] = transforms.parse_transform(text)
+    return None if isinstance(parsed, transforms.UnknownTransform) else parsed

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
+from arco.iceberg import semantics
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import InvalidInput
@@ -58,6 +59,7 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     clock, entropy = SystemClock(), SystemEntropy()
     store = open_root(settings.root, settings.options, clock, entropy)
     asyncio.run(require_suitable(store, clock, entropy))
+    semantics.load()
     policy = LocationPolicy.of(flags.allow_location, clock, entropy)
     parsed = parse_root(settings.root)
     known = settings.known

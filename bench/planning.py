@@ -1,6 +1,6 @@
-"""What planning costs, without Spark and without a store: wall time, processor time and memory, each case in a process of its own.
+"""What planning costs, without Spark and without a store: wall time, processor time, memory; each case in its own process.
 
-Every case makes its project and its facts first, which is not measured, and then plans, encodes and fingerprints. The memory is the
+Every case makes its project and its facts first, which is not measured, and then plans, encodes and fingerprints. Memory is the
 peak of the process less what it had before planning began; the whole peak stands beside it.
 Usage: python bench/planning.py [case]
 """

@@ -97,6 +97,7 @@ def described(asset: AssetDefinition) -> dict[str, Any]:
         "compatibility": asset.compatibility.value,
         "schema_declared": asset.schema is not None,
         "fresh_within_s": asset.fresh_within_s,
+        "resources": dict(asset.resources),
         "retention": {
             "days": asset.retention.days,
             "versions_min": asset.retention.versions_min,

@@ -157,9 +157,12 @@ def _carried(
     """A set carried over to the other asset's axes, dimension by dimension."""
     if not partitions or not everything:
         return PartitionSet.nothing(len(there.axes))
-    if len(here.axes) == 1 == len(there.axes) and here.axes[0] == there.axes[0] and isinstance(here.axes[0], TimeAxis):
+    if _is_same_line(here, there):
         before, after = shift(here.axes[0].name)
-        return PartitionSet.of(1, [((one.first + before, one.end + after),) for one in partitions.ranges]) & everything
+        if (before, after) == (0, 0):
+            return partitions & everything
+        moved = (PartitionSet.box(((one.first + before, one.end + after),)) for one in partitions.ranges)
+        return (next(moved) if len(partitions.ranges) == 1 else PartitionSet.union(1, moved)) & everything
     whole = {axis.name: _extent(everything, place) for place, axis in enumerate(there.axes)}
     boxes = []
     for box in partitions.boxes():
@@ -167,6 +170,16 @@ def _carried(
         boxes.append([_moved(axis, spans, here, shift, whole[axis.name]) for axis in there.axes])
     carried = PartitionSet.of(len(there.axes), [bounds for parts in boxes for bounds in product(parts)])
     return carried & everything
+
+
+def _is_same_line(here: Partitioning, there: Partitioning) -> bool:
+    """Whether both have one dimension, and the same: then ordinals mean the same on both sides."""
+    if len(here.axes) != 1 or len(there.axes) != 1:
+        return False
+    one, other = here.axes[0], there.axes[0]
+    return (
+        isinstance(one, TimeAxis) and isinstance(other, TimeAxis) and (one.name, one.period) == (other.name, other.period)
+    )
 
 
 def _extent(partitions: PartitionSet, place: int) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, Self
 
+import msgspec
+
 from arco.kernel.canonical_json import canonical_bytes
 from arco.kernel.errors import CorruptObject, InvalidInput
 from arco.kernel.ids import clip
@@ -96,7 +98,13 @@ class Partitioning:
 
     def canonical(self, partitions: PartitionSet) -> str:
         """The text that task ids are made of."""
-        return canonical_text(self.document(partitions))
+        return self.spelled(self.document(partitions))
+
+    def spelled(self, document: Document) -> str:
+        """A document of this partitioning in its one spelling. Names and periods in ASCII have only one."""
+        if all(isinstance(axis, TimeAxis) and axis.name.isascii() for axis in self.axes):
+            return msgspec.json.encode(document, order="sorted").decode()
+        return canonical_bytes(document).decode()  # type: ignore[arg-type]
 
     def read(self, document: Document) -> PartitionSet:
         """A set from its document. Values of a list that are no longer there are left out."""
@@ -122,11 +130,6 @@ class Partitioning:
 
 
 UNPARTITIONED = Partitioning()
-
-
-def canonical_text(document: Document) -> str:
-    """A document in its one spelling."""
-    return canonical_bytes(document).decode()  # type: ignore[arg-type]
 
 
 def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:

@@ -91,6 +91,8 @@ class PartitionSet:
         if not other.ranges:
             return other
         if self.axes == 1:
+            if len(self.ranges) == 1 == len(other.ranges):
+                return self._clipped(other)
             return type(self)(1, _shared(self.ranges, other.ranges))
         return type(self)(self.axes, _swept(self.ranges, other.ranges, self.axes, lambda here, there: here and there))
 
@@ -104,6 +106,16 @@ class PartitionSet:
 
     def __le__(self, other: Self) -> bool:
         return not self - other
+
+    def _clipped(self, other: Self) -> Self:
+        """What two single ranges share: one of them as it is, where the other holds it."""
+        (low, high, _), (first, end, _) = self.ranges[0], other.ranges[0]
+        if first <= low and high <= end:
+            return self
+        if low <= first and end <= high:
+            return other
+        low, high = max(low, first), min(high, end)
+        return type(self)(1, (Range(low, high, _EVERYTHING),) if low < high else ())
 
     def _check(self, other: Self) -> None:
         if self.axes != other.axes:

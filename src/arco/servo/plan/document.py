@@ -12,7 +12,7 @@ from arco.kernel.fingerprint import fingerprint
 PLAN_FORMAT = 1
 
 
-class PlannedInput(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedInput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a task reads. `snapshot_id` is fixed now, or by the tasks of this plan that make it (`made_by`).
 
     `since` is the snapshot that changes are read from: the one that the last publish read.
@@ -29,7 +29,7 @@ class PlannedInput(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
-class Because(msgspec.Struct, frozen=True, kw_only=True):
+class Because(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why some partitions of a task are made."""
 
     reason: str
@@ -37,7 +37,7 @@ class Because(msgspec.Struct, frozen=True, kw_only=True):
     partitions: list[dict[str, Any]]
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class Estimate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a task will probably be, from its last materializations; zero when nothing is known."""
 
     partitions: int
@@ -45,8 +45,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
 
 
-class PlannedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One asset and one set of its partitions."""
+class PlannedTask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One asset and one set of its partitions. `resources` are what its asset asks for, by names that the project chose."""
 
     id: str
     asset: str
@@ -58,6 +58,7 @@ class PlannedTask(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[PlannedInput, ...]
     because: tuple[Because, ...]
     estimate: Estimate
+    resources: dict[str, float] = {}
 
 
 class PlanSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
 from arco.servo.plan.versions import Versions
+from arco.servo.plan.writing import Scribe
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
 from arco.servo.sdk.graph import Graph
 
@@ -57,9 +58,17 @@ class World:
         }
         self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
         self._versions: dict[AssetKey, Versions] = {}
+        self._scribes: dict[Partitioning, Scribe] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
+
+    def scribe(self, key: AssetKey) -> Scribe:
+        """What writes and reads sets of an asset's partitions; assets that are partitioned alike share it."""
+        partitioning = self._partitioning[key]
+        if partitioning not in self._scribes:
+            self._scribes[partitioning] = Scribe(partitioning)
+        return self._scribes[partitioning]
 
     def everything(self, key: AssetKey) -> PartitionSet:
         return self._everything[key]
@@ -71,15 +80,14 @@ class World:
         return self._versions[key]
 
     def _read_versions(self, key: AssetKey) -> Versions:
-        facts, partitioning = self.snapshot.of(key), self.partitioning(key)
-        axes = len(partitioning.axes)
+        facts, scribe = self.snapshot.of(key), self.scribe(key)
         if self.graph.assets[key].is_source:
             if facts.table is None:
-                return Versions(axes)
+                return Versions(scribe.axes)
             if facts.table.versions is not None:
-                return Versions.read(partitioning, facts.table.versions)
-            return Versions(axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
-        return Versions.of(axes, ((partitioning.read(one.partitions), one.id) for one in facts.materializations))
+                return Versions.read(scribe, facts.table.versions)
+            return Versions(scribe.axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
+        return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in facts.materializations))
 
     def present(self, key: AssetKey) -> PartitionSet:
         """What can be read of an asset now."""
@@ -192,6 +200,9 @@ def _differing(
     partitions: PartitionSet,
 ) -> PartitionSet:
     """The upstream partitions that these downstream ones read and that are not what they were."""
+    scribe = world.scribe(upstream)
     needed = given.mapping.needed(partitions, world.ends(given, reader))
-    before = Versions.read(world.partitioning(upstream), recorded).within(needed)
-    return before.differing(world.versions(upstream).within(needed))
+    now = world.versions(upstream).within(needed)
+    if now.document(scribe) == recorded:  # the usual case, without reading what was recorded
+        return PartitionSet.nothing(scribe.axes)
+    return Versions.read(scribe, recorded).within(needed).differing(now)

@@ -7,14 +7,16 @@ An asset that was published partition by partition has as many pieces as partiti
 so pieces are found by the ranges of their first axis, not one after the other.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Self
 
 from arco.servo.partitions.partitioning import Partitioning
+from arco.servo.partitions.places import Places
 from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.writing import Scribe
 
 Piece = tuple[PartitionSet, str]
 
@@ -25,18 +27,15 @@ class Versions:
 
     axes: int
     pieces: tuple[Piece, ...] = ()
-    _places: list["_Places"] = field(default_factory=list, compare=False, repr=False)
+    _places: list[Places] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def of(cls, axes: int, pieces: Iterable[Piece]) -> Self:
         """Later pieces lie over earlier ones; sets of one version are one piece."""
+        given = [piece for piece in pieces if piece[0]]
         laid: dict[str, list[PartitionSet]] = defaultdict(list)
-        covered = PartitionSet.nothing(axes)
-        for partitions, version in reversed(list(pieces)):
-            seen = partitions - covered
-            if seen:
-                laid[version].append(seen)
-                covered |= seen
+        for partitions, version in given if _are_apart(axes, given) else _laid(axes, given):
+            laid[version].append(partitions)
         present = [
             (sets[0] if len(sets) == 1 else PartitionSet.union(axes, sets), version) for version, sets in laid.items()
         ]
@@ -54,7 +53,7 @@ class Versions:
         if not self.axes or len(self.pieces) <= 2:
             return self.pieces
         if not self._places:
-            self._places.append(_Places.of(self.pieces))
+            self._places.append(Places.of(piece for piece, _ in self.pieces))
         return [self.pieces[one] for one in self._places[0].near(partitions)]
 
     def differing(self, other: Self) -> PartitionSet:
@@ -67,34 +66,28 @@ class Versions:
         )
         return (self.covered() | other.covered()) - same
 
-    def document(self, partitioning: Partitioning) -> list[dict[str, Any]]:
-        return [{"partitions": partitioning.document(piece), "version": version} for piece, version in self.pieces]
+    def document(self, scribe: Partitioning | Scribe) -> list[dict[str, Any]]:
+        return [{"partitions": scribe.document(piece), "version": version} for piece, version in self.pieces]
 
     @classmethod
-    def read(cls, partitioning: Partitioning, document: list[dict[str, Any]]) -> Self:
-        pieces = ((partitioning.read(one["partitions"]), str(one["version"])) for one in document)
-        return cls.of(len(partitioning.axes), ((piece, version) for piece, version in pieces if piece))
+    def read(cls, given: Partitioning | Scribe, document: list[dict[str, Any]]) -> Self:
+        scribe = given if isinstance(given, Scribe) else Scribe(given)
+        return cls.of(scribe.axes, ((scribe.read(one["partitions"]), str(one["version"])) for one in document))
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where pieces lie along the first axis. Ranges of pieces that differ only in other axes overlap: `reach` is the farthest
-    end up to a place, so nothing that begins early and ends late is missed."""
+def _are_apart(axes: int, pieces: Sequence[Piece]) -> bool:
+    """Whether no two pieces share a partition: nothing lies over anything, as after one publish a partition."""
+    if axes != 1:
+        return False
+    ranges = sorted((one.first, one.end) for partitions, _ in pieces for one in partitions.ranges)
+    return all(before[1] <= after[0] for before, after in pairwise(ranges))
 
-    firsts: list[int]
-    reach: list[int]
-    owners: list[int]
 
-    @classmethod
-    def of(cls, pieces: Sequence[Piece]) -> Self:
-        found = sorted((one.first, one.end, owner) for owner, (piece, _) in enumerate(pieces) for one in piece.ranges)
-        reach: list[int] = []
-        for _, end, _ in found:
-            reach.append(max(end, reach[-1]) if reach else end)
-        return cls([first for first, _, _ in found], reach, [owner for _, _, owner in found])
-
-    def near(self, partitions: PartitionSet) -> list[int]:
-        owners: set[int] = set()
-        for one in partitions.ranges:
-            owners.update(self.owners[bisect_right(self.reach, one.first) : bisect_left(self.firsts, one.end)])
-        return sorted(owners)
+def _laid(axes: int, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """What is seen of each piece, from the last, which lies on top, to the first."""
+    covered = PartitionSet.nothing(axes)
+    for partitions, version in reversed(pieces):
+        seen = partitions - covered
+        if seen:
+            yield seen, version
+            covered |= seen

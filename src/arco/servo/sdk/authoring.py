@@ -54,6 +54,7 @@ class Written:
     timeout_s: float | None = None
     fresh_within_s: int | None = None
     partitions_per_task: int | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
     owners: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     description: str = ""
@@ -129,6 +130,7 @@ def asset(
     timeout: str | float | None = None,
     fresh_within: str | float | None = None,
     partitions_per_task: int | None = None,
+    resources: Mapping[str, float] | None = None,
     retention: Retention | None = None,
     owners: str | Iterable[str] = (),
     tags: str | Iterable[str] = (),
@@ -200,8 +202,8 @@ def check(
 _OPTIONS = frozenset(
     {
         "name", "inputs", "partitions", "checks", "mode", "key", "partition_by", "sort_by", "schema", "compatibility",
-        "gate", "retry", "timeout", "fresh_within", "partitions_per_task", "retention", "owners", "tags", "description",
-        "renamed_from", "table", "properties",
+        "gate", "retry", "timeout", "fresh_within", "partitions_per_task", "resources", "retention", "owners", "tags",
+        "description", "renamed_from", "table", "properties",
     }
 )  # fmt: skip
 
@@ -248,6 +250,7 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
         "timeout_s": None if given.get("timeout") is None else float(_seconds(given["timeout"])),
         "fresh_within_s": None if given.get("fresh_within") is None else _seconds(given["fresh_within"]),
         "partitions_per_task": per_task,
+        "resources": _resources(given.get("resources") or {}),
         "owners": _texts(given.get("owners", ())),
         "tags": _texts(given.get("tags", ())),
         "description": given.get("description") or description,
@@ -287,6 +290,16 @@ def _signature(function: Callable[..., Any], declared: Mapping[str, Any]) -> tup
     if unknown:
         raise InvalidInput(f"inputs names {unknown[0]!r}, and the function has no such parameter")
     return inputs, parameters, wants_run
+
+
+def _resources(given: Mapping[str, Any]) -> dict[str, float]:
+    """What a task asks for, such as {"cores": 4}: the words are the project's own."""
+    for word, amount in given.items():
+        if not word or isinstance(amount, bool) or not isinstance(amount, int | float):
+            raise InvalidInput(f"resources has {word!r}: {amount!r}", hint='write a word and a number: {"cores": 4}')
+        if not 0 <= amount < float("inf"):
+            raise InvalidInput(f"resources asks for {amount} of {word}", hint="zero or more")
+    return {word: float(amount) for word, amount in sorted(given.items())}
 
 
 def _seconds(value: Any) -> int:

@@ -114,6 +114,7 @@ class AssetDefinition:
     timeout_s: float | None = None
     fresh_within_s: int | None = None
     partitions_per_task: int | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
     owners: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     description: str = ""

@@ -212,6 +212,7 @@ def _defined(
         timeout_s=one.timeout_s,
         fresh_within_s=one.fresh_within_s,
         partitions_per_task=one.partitions_per_task,
+        resources=one.resources,
         owners=one.owners,
         tags=one.tags,
         description=one.description,

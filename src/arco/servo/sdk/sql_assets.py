@@ -12,7 +12,7 @@ in the query itself: every table that it names and does not define.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,17 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.quality import builtin
 from arco.quality.checks import Check
+from arco.quality.gates import GatingPolicy
 from arco.servo.partitions.axes import Axis
 from arco.servo.sdk.authoring import OPTIONS, Written, options
-from arco.servo.sdk.definitions import AssetKind, CallSite, Retention
+from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry
 from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
 from arco.servo.sdk.inputs import Input, changes_of, every, last, same, window
 
 _SQL_HINT = "mend it; it is read as Spark SQL"
 _LINE = re.compile(r"at line (\d+)")
 _TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
+_TABLES: Mapping[str, Callable[..., Any]] = {"retention": Retention, "retry": Retry, "gate": GatingPolicy}
 _MAPPINGS = {"same": same, "every": every, "last": last, "changes": changes_of}
 
 
@@ -92,8 +94,9 @@ def _options(header: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {known}")
     if "partitions" in given:
         given["partitions"] = [_dimension(one) for one in given["partitions"]]
-    if "retention" in given:
-        given["retention"] = Retention(**given["retention"])
+    for word, kind in _TABLES.items():
+        if isinstance(given.get(word), Mapping):
+            given[word] = kind(**given[word])
     if "checks" in given:
         given["checks"] = [_check(one) for one in given["checks"]]
     return given

@@ -31,6 +31,16 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
     from arco.servo.sdk.inputs import changes_of, every, files, last, mapped, offset, same, window
     from arco.servo.sdk.run_context import RunContext
     from arco.surface.python.connecting import connect
+else:
+
+    def __getattr__(name: str) -> Any:
+        room = _ROOMS.get(name)
+        if room is None:
+            raise AttributeError(f"module 'arco' has no attribute {name!r}")
+        value = getattr(import_module(room), name)
+        globals()[name] = value  # looked up once
+        return value
+
 
 _NAMES = {
     "arco.kernel.errors": ("ArcoError",),
@@ -89,15 +99,6 @@ __all__ = [
     "weekly",
     "window",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    room = _ROOMS.get(name)
-    if room is None:
-        raise AttributeError(f"module 'arco' has no attribute {name!r}")
-    value = getattr(import_module(room), name)
-    globals()[name] = value  # looked up once
-    return value
 
 
 def __dir__() -> list[str]:

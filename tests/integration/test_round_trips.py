@@ -55,8 +55,8 @@ def test_a_change_waits_for_as_many_round_trips(case: Case, temperature: Tempera
         (costs.commit, WARM, False, 5),
         (costs.commit, COLD, True, 10),
         (costs.commit, COLD, False, 8),
-        (costs.commit_at_once, WARM, True, 8),
-        (costs.commit_at_once, WARM, False, 6),
+        (costs.commit_at_once, WARM, True, 7),
+        (costs.commit_at_once, WARM, False, 5),
     ],
 )
 def test_a_commit_makes_as_many_requests_in_all(case: Case, temperature: Temperature, key: bool, requests: int) -> None:

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from arco.kernel.errors import NotFound
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED
 from arco.ledger.outstanding import run_ids
 from arco.servo.execute.pipeline import HowToRun, Pipeline
@@ -94,9 +96,8 @@ async def _resumed(pipeline: Pipeline):
     """Go on with the run; where it was killed before it began, begin it."""
     parts = pipeline.catalog.parts
     for run in await run_ids(parts.tier1.store, parts.scope):
-        started = await pipeline.open(run)
-        if started.log.state.sequence:
-            return await pipeline.drive(started, seize=True)
+        with suppress(NotFound):
+            return await pipeline.drive(await pipeline.open(run), seize=True)
     return await pipeline.drive(await pipeline.start(await pipeline.prepare(PlanRequest()), HowToRun()))
 
 

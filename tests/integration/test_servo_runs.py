@@ -456,7 +456,7 @@ def test_files_are_inputs_and_other_files_make_it_stale(runs: Runs) -> None:
 
 def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:
     runs.run(people)
-    (path,) = _data_files(runs, "people")
+    path = _data_files(runs, "people")[0]
 
     @asset
     def sneaky(run):

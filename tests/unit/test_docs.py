@@ -10,7 +10,7 @@ import pytest
 from arco.catalog import findings
 from arco.kernel import limits
 from arco.storage import keys
-from arco.surface.cli import names, planning_commands
+from arco.surface.cli import names, pipelines, planning_commands
 from arco.surface.http import platform
 from arco_sim import invariants
 
@@ -40,7 +40,9 @@ def test_every_object_name_is_documented() -> None:
 def test_every_command_is_documented() -> None:
     page = (DOCS / "cli.md").read_text()
     assert [
-        one.__name__ for one in (*names.COMMANDS, *planning_commands.COMMANDS) if f"`arco {one.__name__}" not in page
+        one.__name__
+        for one in (*names.COMMANDS, *planning_commands.COMMANDS, *pipelines.COMMANDS)
+        if f"`arco {one.__name__}" not in page
     ] == []
 
 

@@ -4,7 +4,7 @@
 
 Warm, three rounds: everything of `stage` goes out together, computed from what this process remembers; the swing's condition
 proves that the pointer was right, the answer about the manifest that the name was, the claim's answer whether to swing at
-all. `finish` (receipt, marker) protects nothing that recovery could not redo, so after a success it does not hold the answer
+all. `finish` (receipt ∥ marker) protects nothing that recovery could not redo, so after a success it does not hold the answer
 up. A refusal is different: it is never computed from memory, and is durable in the marker before anybody hears it.
 
 An attempt is *in doubt* while another attempt of its request may have landed, or still may. Then the history of the table that
@@ -23,6 +23,7 @@ from arco.catalog.answers import Answer, replayed_error
 from arco.catalog.bases import Base, Bases
 from arco.catalog.history import Landing, landing
 from arco.catalog.idempotency import Marker, RequestKey, State
+from arco.catalog.lines import Lines, Place
 from arco.catalog.model import Entry, Levels
 from arco.catalog.names import missing
 from arco.catalog.once import refused
@@ -75,6 +76,7 @@ class Commits(Generic[M, R]):
         self.subject = subject
         self.bases = bases
         self.allowed = allowed
+        self.lines = Lines()
 
     async def commit(self, levels: Levels, name: str, request: R, key: RequestKey, source: Source) -> Committed[M]:
         """Commit, or raise why not. What a retry of a finished request gets is what it got the first time."""
@@ -89,6 +91,8 @@ class _Attempt(Generic[M, R]):
     ) -> None:
         self._ws = commits.ws
         self._bases = commits.bases
+        self._lines = commits.lines
+        self._place = Place()
         self._subject = commits.subject
         self._allowed = commits.allowed
         self._levels = levels
@@ -151,6 +155,10 @@ class _Attempt(Generic[M, R]):
     # One base
 
     async def _try(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
+        async with self._lines.at_the_head(entry.uuid) as self._place:
+            return await self._commit_on_a_base(entry, warm=warm)
+
+    async def _commit_on_a_base(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
         prepared = await self._prepare(entry, warm=warm)
         if not isinstance(prepared, Prepared):
             return prepared
@@ -346,11 +354,16 @@ class _Attempt(Generic[M, R]):
 
     async def _finish(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
+        await together(self._write_receipt(entry, prepared, published), self._finish_marker(prepared))
+
+    async def _write_receipt(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
         await self._ws.receipts.ensure(Phase.COMMITTED, entry.uuid, published)
         reach("commit.receipt_written")
         known = self._bases.known(entry.uuid)
         if known is not None and known.pointer.value.metadata_location == prepared.location:
             self._bases.remember(Base(known.pointer, known.metadata, receipts_exist=True))
+
+    async def _finish_marker(self, prepared: Prepared[M]) -> None:
         if self._marker is not None:
             answer = Answer(200, metadata_location=prepared.location)
             done = msgspec.structs.replace(self._marker.value, state=State.COMMITTED, answer=answer)
@@ -361,6 +374,8 @@ class _Attempt(Generic[M, R]):
     async def _resume(self) -> Committed[M] | None:
         """The key is in use: hear its answer, find that it landed, wait for it, or take it over."""
         self._heard = self._in_doubt = True
+        # Waiting for another attempt, which may stand behind us.
+        self._place.leave()
         held = await self._ws.markers.existing(self._key)
         if not held.value.state.is_final:
             landed = await self._recover(held)

@@ -6,6 +6,7 @@ commit's metadata location and its time alone, and its content from what the poi
 missing can write it, byte for byte.
 """
 
+import asyncio
 import hashlib
 
 import msgspec
@@ -53,21 +54,30 @@ class Receipts:
         self._scope = scope
         self._clock = clock
         self._entropy = entropy
+        self._writing: dict[str, asyncio.Future[None]] = {}
 
     async def ensure(self, phase: Phase, table_uuid: str, commit: Published) -> None:
-        """Make sure that a receipt exists; it may be there already. Raises if the store does not say."""
+        """Make sure that a receipt exists; it may be there already. Raises if the store does not say.
+
+        Where this process is writing it right now, that write's answer is waited for: the next commit of a table comes while
+        the receipt of the last is on its way, and both would say the same.
+        """
         key = commit_key(commit.metadata_location, commit.commit_number)
-        receipt = Receipt("arco.receipt", 1, phase, table_uuid, str(key), commit)
-        outcome = await put_settled(
-            self._store,
-            self._name(phase, key, commit.at_ms),
-            msgspec.json.encode(receipt),
-            Absent(),
-            clock=self._clock,
-            entropy=self._entropy,
-        )
+        name = self._name(phase, key, commit.at_ms)
+        writing = self._writing.get(name)
+        if writing is None:
+            receipt = Receipt("arco.receipt", 1, phase, table_uuid, str(key), commit)
+            writing = self._writing[name] = asyncio.ensure_future(self._write(name, receipt))
+            writing.add_done_callback(lambda _: self._writing.pop(name))
+        await asyncio.shield(writing)
+
+    async def _write(self, name: str, receipt: Receipt) -> None:
+        data = msgspec.json.encode(receipt)
+        outcome = await put_settled(self._store, name, data, Absent(), clock=self._clock, entropy=self._entropy)
         if isinstance(outcome, Unknown):
-            raise OutcomeUnknown(f"the receipt of {commit.metadata_location} could not be written: {outcome.reason}")
+            raise OutcomeUnknown(
+                f"the receipt of {receipt.commit.metadata_location} could not be written: {outcome.reason}"
+            )
 
     async def ensure_published(self, pointer: Pointer) -> None:
         """Invariant R, before anybody swings this pointer again."""

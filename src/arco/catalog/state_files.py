@@ -2,14 +2,17 @@
 
 A file holds the newest document of each name, or that it is gone. Beside the document, which is what is loaded, stand the
 columns that people ask for, so that the file can be queried as it is. A checksum in the manifest covers every byte.
+
+Arrow takes a while to load, and is loaded when the first file is read or written.
 """
 
 import io
 from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from arco.catalog.model import Dropped, Entry, Namespace
 from arco.catalog.names import Names, encode_levels
@@ -19,35 +22,50 @@ from arco.kernel.fingerprint import content_hash
 Change = tuple[str, str, msgspec.Struct | None]
 """Kind (namespace, entry, dropped), key, and the document, or None when it is gone."""
 
-_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("key", pa.string()),
-        ("gone", pa.bool_()),
-        ("namespace", pa.list_(pa.string())),
-        ("name", pa.string()),
-        ("uuid", pa.string()),
-        ("asset_id", pa.string()),
-        ("entry_kind", pa.string()),
-        ("format", pa.string()),
-        ("location", pa.string()),
-        ("owner", pa.string()),
-        ("description", pa.string()),
-        ("tags", pa.list_(pa.string())),
-        ("created_ms", pa.int64()),
-        ("updated_ms", pa.int64()),
-        ("document", pa.string()),
-    ]
-)
 _ROW_GROUP_ROWS = 10_000
+
+
+@cache
+def _arrow() -> Any:
+    return import_module("pyarrow")
+
+
+@cache
+def _parquet() -> Any:
+    return import_module("pyarrow.parquet")
+
+
+@cache
+def _schema() -> Any:
+    pa = _arrow()
+    return pa.schema(
+        [
+            ("kind", pa.string()),
+            ("key", pa.string()),
+            ("gone", pa.bool_()),
+            ("namespace", pa.list_(pa.string())),
+            ("name", pa.string()),
+            ("uuid", pa.string()),
+            ("asset_id", pa.string()),
+            ("entry_kind", pa.string()),
+            ("format", pa.string()),
+            ("location", pa.string()),
+            ("owner", pa.string()),
+            ("description", pa.string()),
+            ("tags", pa.list_(pa.string())),
+            ("created_ms", pa.int64()),
+            ("updated_ms", pa.int64()),
+            ("document", pa.string()),
+        ]
+    )
 
 
 def encode_changes(changes: Iterable[Change]) -> tuple[bytes, int]:
     """The bytes of a state file, and its rows, sorted by kind and key."""
     rows = [_row(*change) for change in sorted(changes, key=lambda change: change[:2])]
     sink = io.BytesIO()
-    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
-    pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
+    table = _arrow().Table.from_pylist(rows, schema=_schema())
+    _parquet().write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
     return sink.getvalue(), len(rows)
 
 
@@ -111,8 +129,10 @@ def load_into(names: Names, data: bytes, checksum: str, key: str) -> None:
 def _rows(data: bytes, key: str) -> Iterator[tuple[str, str, str | None]]:
     try:
         # Without threads: the file is in memory, and a process that ends while Arrow starts one is aborted.
-        table = pq.read_table(io.BytesIO(data), columns=["kind", "key", "document"], use_threads=False, pre_buffer=False)
-    except pa.ArrowInvalid as error:
+        table = _parquet().read_table(
+            io.BytesIO(data), columns=["kind", "key", "document"], use_threads=False, pre_buffer=False
+        )
+    except _arrow().ArrowInvalid as error:
         raise CorruptObject(f"{key} is not a Parquet file: {error}") from error
     columns = [table.column(name).to_pylist() for name in ("kind", "key", "document")]
     return zip(*columns, strict=True)

@@ -79,6 +79,11 @@ TURN_BACKOFF_S_FIRST = 0.05
 TURN_BACKOFF_S_MAX = 5.0
 TURN_WAIT_S = 10.0
 
+# Commits to one table that stand in line in one process: how long one may be at the head before the next goes on beside it, and
+# how many wait. Whoever comes to a longer line does not join it.
+LINE_HEAD_S_MAX = 5.0
+LINE_WAITING_MAX = 1024
+
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
 REMEMBERED_KEYS_MAX = 100_000
 

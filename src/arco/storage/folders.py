@@ -5,6 +5,7 @@ was answered: what a power cut takes away with its folder was never acknowledged
 object's own; its parent is synced beside the folder itself. A folder counts as durable only after all of that.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -31,18 +32,33 @@ class Folders:
         self._syncs = FolderSyncs(disk.sync_folder)
         self._together = together
         self._durable: set[str] = set()
+        self._root_was_there = False
+
+    def need_root(self) -> None:
+        """Before it is said that something is not there. Raises if the root was there once and is gone."""
+        if self._disk.is_folder(self._root):
+            self._root_was_there = True
+        elif self._root_was_there:
+            raise FileNotFoundError(errno.ENOENT, "the root is gone", self._root)
 
     def make(self, folder: str) -> tuple[str, ...]:
         """Make a folder and those above it. Those of which it is not known that they are durable: `keep` must hear of them."""
         if folder in self._durable:
             return ()
-        above = () if folder == self._root else self.make(_parent(folder))
+        if folder == self._root:
+            self._make_root()
+            return ()
+        above = self.make(_parent(folder))
         with suppress(FileExistsError):
             self._disk.make_folder(folder)
-        if folder == self._root:
-            self._durable.add(folder)
-            return ()
         return (*above, folder)
+
+    def _make_root(self) -> None:
+        self.need_root()
+        with suppress(FileExistsError):
+            self._disk.make_folder(self._root)
+        self._root_was_there = True
+        self._durable.add(self._root)
 
     def make_durable(self, folder: str) -> None:
         """A folder that is to stay even if nothing is put into it."""

@@ -8,6 +8,8 @@ How each promise is kept:
   durable               bytes synced before the name is given, the folder synced before the answer; writes that go out
                         together sync at the same time, and a folder that several of them gave names in once for all
   versions never repeat modification time in nanoseconds, forced to grow on every overwrite, with inode and size
+  no empty lake         a root that was there and is gone answers nothing and is not made anew: a disk that was taken away
+                        is not a catalog without tables
   no litter             temporaries live in `.arco/tmp/<process>/`; a later process removes those of the dead
 
 The name of an object is its path, so that Spark and every other reader finds data files where the catalog says. Therefore
@@ -92,6 +94,7 @@ class LocalFiles:
     def get(self, key: str) -> Object | None:
         found = self._disk.read(self._path(key))
         if found is None:
+            self._folders.need_root()
             return None
         data, stat = found
         return Object(_info(key, stat), data)
@@ -99,11 +102,17 @@ class LocalFiles:
     def get_range(self, key: str, start: int, length: int) -> bytes | None:
         check_range(start, length)
         found = self._disk.read(self._path(key), start, length)
-        return None if found is None else found[0]
+        if found is None:
+            self._folders.need_root()
+            return None
+        return found[0]
 
     def head(self, key: str) -> ObjectInfo | None:
         stat = self._disk.stat(self._path(key))
-        return None if stat is None else _info(key, stat)
+        if stat is None:
+            self._folders.need_root()
+            return None
+        return _info(key, stat)
 
     def list_page(self, prefix: str, after: str, limit: int) -> Page:
         check_prefix(prefix)
@@ -114,6 +123,7 @@ class LocalFiles:
             stat = self._disk.stat(self._path(key))
             if stat is not None:
                 entries.append(Listed(key, stat.size_bytes, stat.mtime_ns // 1_000_000))
+        self._folders.need_root()
         return Page(tuple(entries), None)
 
     def _walk(self, prefix: str, after: str) -> Iterator[str]:

@@ -377,7 +377,7 @@ def test_a_folder_removed_under_the_store_is_a_clear_error_and_heals(tmp_path):
 
 
 @pytest.mark.parametrize("condition", [Absent(), Always()], ids=["create", "overwrite"])
-@pytest.mark.parametrize("what", ["", "f", ".arco", ".arco/tmp", ".arco/locks"])
+@pytest.mark.parametrize("what", ["f", ".arco", ".arco/tmp", ".arco/locks"])
 def test_whatever_was_removed_a_settled_write_lands_by_itself(tmp_path, what, condition):
     root = tmp_path / "lake"
 
@@ -394,7 +394,37 @@ def test_whatever_was_removed_a_settled_write_lands_by_itself(tmp_path, what, co
     run(root, scenario)
 
 
-def test_reading_where_everything_vanished_is_reading_nothing(tmp_path):
+def test_a_root_that_is_gone_answers_nothing_until_it_is_back(tmp_path):
+    """A disk that was taken away must not read as an empty catalog, nor be written to where it was."""
+    root, away = tmp_path / "lake", tmp_path / "away"
+
+    async def scenario(store: LocalStore) -> None:
+        version = await landed(store, "f/a", b"x")
+        root.rename(away)
+        asked: list[Callable[[], Awaitable[object]]] = [
+            lambda: store.get("f/a"),
+            lambda: store.get("g"),
+            lambda: store.get_range("f/a", 0, 1),
+            lambda: store.head("f/a"),
+            lambda: store.list_page(""),
+            lambda: store.put("f/b", b"y", Absent()),
+            lambda: store.put("f/b", b"y", Absent()),
+            lambda: store.put("f/a", b"y", Matches(version)),
+            lambda: store.delete("f/a"),
+            lambda: store.make_folder("g/"),
+        ]
+        for ask in asked:
+            with pytest.raises(Unavailable):
+                await ask()
+        assert not root.exists()
+        away.rename(root)
+        assert await names(store) == ["f/a"]
+        await landed(store, "f/b", b"y")
+
+    run(root, scenario)
+
+
+def test_a_root_that_only_readers_knew_is_missed_too(tmp_path):
     root = tmp_path / "lake"
 
     async def before(store: LocalStore) -> None:
@@ -403,11 +433,20 @@ def test_reading_where_everything_vanished_is_reading_nothing(tmp_path):
     async def after(store: LocalStore) -> None:
         assert await names(store) == ["f/a"]
         shutil.rmtree(root)
-        assert await store.get("f/a") is None
-        assert await names(store) == []
+        with pytest.raises(Unavailable, match="the root is gone"):
+            await store.get("f/a")
 
     run(root, before)
     run(root, after)
+
+
+def test_a_root_that_was_never_there_is_empty(tmp_path):
+    async def scenario(store: LocalStore) -> None:
+        assert await store.get("f/a") is None
+        assert await names(store) == []
+        await landed(store, "f/a", b"x")
+
+    run(tmp_path / "lake", scenario)
 
 
 def test_a_root_whose_parent_is_missing_is_a_clear_error(tmp_path):

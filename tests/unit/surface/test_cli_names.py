@@ -431,11 +431,22 @@ def test_what_is_not_json_is_never_printed_as_json(arco: Callable[..., Ended]) -
 # Help
 
 
-def test_help_is_there_before_anything_heavy_is_loaded() -> None:
-    code = "import arco.surface.cli.main, sys; print(*sys.modules)"
+def loaded_by(*modules: str) -> set[str]:
+    code = f"import {', '.join(modules)}, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_help_is_there_before_anything_heavy_is_loaded() -> None:
+    loaded = loaded_by("arco.surface.cli.main")
     assert not loaded & {"msgspec", "pyarrow", "pyiceberg", "obstore", "uvicorn", "asyncio"}
+
+
+@pytest.mark.parametrize("command", ["listing", "showing", "changing", "verifying", "doctor"])
+def test_a_command_loads_arrow_and_pyiceberg_only_for_what_needs_them(command: str) -> None:
+    loaded = loaded_by("arco.surface.cli.main", f"arco.surface.cli.{command}")
+    assert {"typer", "arco"} <= loaded
+    assert not loaded & {"pyarrow", "pyiceberg", "uvicorn"}
 
 
 @pytest.mark.parametrize("command", ["ls", "show", "history", "drop", "undrop", "rename", "verify"])

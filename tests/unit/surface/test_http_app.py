@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import (
     ERROR_TABLE,
     ArcoError,
@@ -23,6 +24,7 @@ from arco.kernel.errors import (
     UnknownFormat,
 )
 from arco.kernel.secret import Secret
+from arco.storage.local import LocalStore
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Always
 from arco.surface.http.access import Access
@@ -698,3 +700,37 @@ def test_a_silent_store_is_asked_for_the_names_again():
 
     before, after = run(story())
     assert (before.status, after.status) == (503, 200)
+
+
+def test_a_root_that_is_gone_makes_the_server_not_ready_and_is_no_empty_catalog(tmp_path):
+    root, away = tmp_path / "lake", tmp_path / "away"
+
+    async def story():
+        store = LocalStore(str(root), SystemClock(), SystemEntropy(), sync=False)
+        app = make_app(store=store)
+        assert (await ask(app, "POST", NAMESPACES, b'{"namespace":["a"]}')).status == 200
+        seen = []
+        for place, elsewhere in ((root, away), (away, root)):
+            place.rename(elsewhere)
+            seen.append([(await ask(app, "GET", path)).status for path in ("/ready", NAMESPACES, f"{NAMESPACES}/a")])
+        await store.close()
+        return seen
+
+    assert run(story()) == [[503, 503, 503], [200, 200, 200]]
+
+
+def test_a_root_that_was_emptied_is_no_empty_catalog(tmp_path):
+    """Another folder in its place: nobody takes what is not there for a catalog without names."""
+    root = tmp_path / "lake"
+
+    async def story():
+        store = LocalStore(str(root), SystemClock(), SystemEntropy(), sync=False)
+        app = make_app(store=store)
+        assert (await ask(app, "POST", NAMESPACES, b'{"namespace":["a"]}')).status == 200
+        root.rename(tmp_path / "away")
+        root.mkdir()
+        listed = await ask(app, "GET", NAMESPACES)
+        await store.close()
+        return listed
+
+    assert run(story()).status == 500

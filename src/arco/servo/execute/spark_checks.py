@@ -10,6 +10,7 @@ way, for less. A check that breaks has failed and says why, and the others are m
 what is done about a failure.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -26,12 +27,14 @@ from arco.quality.results import CheckResult, judged_rows, judged_schema, judged
 from arco.quality.schemas import Schema
 from arco.servo.execute.spark_failures import failure_of, is_cancelled
 from arco.servo.execute.spark_types import iceberg_schema
-from arco.servo.execute.spark_verdicts import aggregate, call, find, judged
+from arco.servo.execute.spark_verdicts import aggregate, call, find, is_own_code, judged
 
 Tables = Mapping[str, DataFrame]
 """The assets that foreign keys point to, by their keys, pinned as the plan says."""
 
 _REASON_CHARS_MAX = 300
+# What a task raised, where Spark says only that a task failed.
+_IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): (.+)", re.DOTALL)
 
 
 def measure(
@@ -63,7 +66,8 @@ def reason_of(error: Exception) -> str:
     failure = failure_of(error)
     if is_cancelled(error) or failure.transient:
         raise error
-    lines = failure.message.strip().splitlines()
+    inside = _IN_TASK.search(failure.message)
+    lines = (inside[1] if inside else failure.message).strip().splitlines()
     return clip(lines[0] if lines else type(error).__name__, _REASON_CHARS_MAX)
 
 
@@ -88,8 +92,9 @@ class _Measuring:
         for check in checks:
             try:
                 number = aggregate(check, self._rows)
-                # What does not fit the rows is refused here, by the name of its check, and not in the job of all.
-                self._rows.agg(number).schema  # noqa: B018 - asking for it has Spark analyze it
+                if is_own_code(check):
+                    # What does not fit the rows is refused here, by the name of its check, and not in the job of all.
+                    self._rows.agg(number).schema  # noqa: B018 - asking for it has Spark analyze it
                 ready.append((check, number))
             except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
                 results.append(unmeasured(check, reason_of(error)))
@@ -102,10 +107,10 @@ class _Measuring:
             numbers = (number.alias(f"m{place}") for place, (_, number) in enumerate(ready))
             found = self._rows.agg(f.count(f.lit(1)).alias("total"), *numbers).collect()[0]
         except Exception as error:  # noqa: BLE001 - a row on which a check breaks
-            if len(ready) == 1:
-                return [unmeasured(ready[0][0], reason_of(error))]
-            reason_of(error)
-            return [result for one in ready for result in self._counted([one])]
+            reason, half = reason_of(error), len(ready) // 2
+            if not half:
+                return [unmeasured(ready[0][0], reason)]
+            return self._counted(ready[:half]) + self._counted(ready[half:])
         self._total = int(found["total"])
         facts = {"total_rows": self._total, "logical_time_ms": self._logical_time_ms}
         return [judged(check, found[f"m{place}"], **facts) for place, (check, _) in enumerate(ready)]

@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
+from arco.catalog.catalog import Catalog
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
@@ -202,10 +203,19 @@ def _document(started: Started, state: RunState) -> dict[str, Any]:
 async def _last_unfinished(pipeline: Pipeline) -> RunId:
     parts = pipeline.catalog.parts
     for one in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
-        started = await open_run(parts.tier1.store, parts.scope, one, parts.clock, parts.entropy)
-        if not started.log.state.is_finished:
+        started = await _found(pipeline.catalog, one)
+        if started is not None and not started.log.state.is_finished:
             return one
     raise NotFound("every run has finished", hint="arco run plans a new one; arco runs lists them")
+
+
+async def _found(catalog: Catalog, run: RunId) -> Started | None:
+    """A run; None if whoever planned it stopped before it began."""
+    parts = catalog.parts
+    try:
+        return await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+    except NotFound:
+        return None
 
 
 async def _opened_run(home: Opened, run_id: str) -> Started:
@@ -226,7 +236,8 @@ async def runs(place: Place, run_id: str | None, *, limit: int, json: bool) -> N
             return
         parts = home.catalog.parts
         names = sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)[:limit]
-        found = [await open_run(parts.tier1.store, parts.scope, one, parts.clock, parts.entropy) for one in names]
+        looked_up = [await _found(home.catalog, one) for one in names]
+        found = [one for one in looked_up if one is not None]
         if json:
             print_json([_document(one, one.log.state) for one in found])
         elif not found:

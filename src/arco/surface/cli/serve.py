@@ -60,6 +60,7 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     clock, entropy = SystemClock(), SystemEntropy()
     store = open_root(settings.root, settings.options, clock, entropy)
     asyncio.run(require_suitable(store, clock, entropy))
+    import_module("arco.iceberg.reference")
     policy = LocationPolicy.of(flags.allow_location, clock, entropy)
     parsed = parse_root(settings.root)
     known = settings.known

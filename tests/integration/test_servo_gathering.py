@@ -22,14 +22,20 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.scope import Scope
 from arco.servo.deploy.deploying import Deployments, deployed
+from arco.servo.execute.file_access import _system
 from arco.servo.execute.gathering import gather
+from arco.servo.execute.input_files import list_files
+from arco.servo.execute.sources import partition_versions
 from arco.servo.partitions.axes import Axis
-from arco.servo.plan.facts import PlanningSnapshot, TableFact
+from arco.servo.plan.facts import FilesFact, PlanningSnapshot, TableFact
 from arco.servo.plan.planner import PlanRequest, plan
 from arco.servo.sdk.authoring import asset, source
 from arco.servo.sdk.dimensions import daily, hourly, monthly, weekly
 from arco.servo.sdk.project import Project, assembled
 from arco.storage.roots import open_root
+from fixtures.servo.lake import Lake, data_file
+from fixtures.servo.pipeline import ID_AND_DAY, Pipeline
+from tests.servers.launch import seaweedfs
 
 from .arco_server import arco_server
 
@@ -180,3 +186,48 @@ def test_gathering_starts_no_jvm() -> None:
     code = "import sys; import arco.servo.execute.gathering; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+# On a bucket
+
+
+@pytest.fixture(scope="module")
+def shore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    with seaweedfs(tmp_path_factory.mktemp("s3")) as server, Lake(f"{server.url}/lake", server.options) as lake:
+        yield lake
+
+
+def test_a_source_on_a_bucket_is_read_through_the_store_and_through_its_files_alike(shore: Lake) -> None:
+    made = shore.create(
+        "raw", ID_AND_DAY, partition_spec={"fields": [{"name": "d", "transform": "identity", "source-id": 2}]}
+    )
+    days = [(dt.date(2025, 1, day) - dt.date(1970, 1, 1)).days for day in (2, 3)]
+    shore.publish("raw", made, tuple(data_file(made, f"f{day}", day) for day in days))
+    raw = source("raw", partitions=DATE_DAYS)
+    found = Pipeline(shore, raw).facts(now_ms=NOW_MS, file_options=shore.options).of("db.raw").table
+    assert found is not None
+    assert found.versions is not None
+    by_files = partition_versions(shore.load("raw"), shore.io)
+    assert [piece["version"] for piece in found.versions] == [one.version for one in by_files]
+    assert list(told(found, "date")) == ["2025-01-02", "2025-01-03"]
+
+
+def test_files_of_a_bucket_are_listed_with_what_changes_them(shore: Lake) -> None:
+    bucket = shore.root.removeprefix("s3://").partition("/")[0]
+    system, _ = _system(shore.io, shore.root)
+    for name in ("a.json", "deep/b.json", "deep/c.csv", "_SUCCESS"):
+        with system.open_output_stream(f"{bucket}/landing/{name}") as stream:
+            stream.write(name.encode())
+
+    def listed(pattern: str) -> FilesFact:
+        return list_files(f"s3://{bucket}/{pattern}", Path(), shore.options)
+
+    assert listed("landing/*.json").files == (f"s3://{bucket}/landing/a.json",)
+    every = listed("landing/**/*.json")
+    assert every.files == (f"s3://{bucket}/landing/a.json", f"s3://{bucket}/landing/deep/b.json")
+    assert every.bytes == len("a.json") + len("deep/b.json")
+    assert len(listed("landing").files) == 3
+    assert listed("nowhere/*.json").files == ()
+    with system.open_output_stream(f"{bucket}/landing/a.json") as stream:
+        stream.write(b"other")
+    assert listed("landing/**/*.json").fingerprint != every.fingerprint

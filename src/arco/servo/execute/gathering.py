@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Kind
 from arco.iceberg.metadata import TableMetadata
+from arco.iceberg.shape import JsonObject
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import NoSuchTable, NotFound, OutcomeUnknown
 from arco.kernel.ids import PlanningSnapshotId
@@ -41,6 +42,9 @@ from arco.servo.sdk.tables import table_of
 from arco.storage.keys import Domain, PlanningSnapshotKey
 from arco.storage.port import Absent, Unknown
 from arco.storage.readback import put_settled
+
+if TYPE_CHECKING:
+    from arco.servo.execute.sources import PartitionVersion
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -73,14 +77,14 @@ async def gather(
     names = {one.asset_id: key for key, one in deployment.assets.items()}
     made = recorded(_once([*events, *owed.happened, *landed]), names)
     facts: dict[str, AssetFacts] = {}
+    sources = _Sources(catalog, at_ms, file_options)
     for key in sorted(project.assets):
         asset, table, known = project.assets[key], tables.get(key), made.get(str(key), AssetFacts())
         values = dynamic.get(key, {})
-        partitioning = asset.partitions.with_values(values)
         found = msgspec.structs.replace(
             known,
             materializations=still_standing(known.materializations, None if table is None else table.metadata),
-            table=None if table is None else _table_fact(asset, partitioning, table, at_ms, file_options),
+            table=None if table is None else await _table_fact(asset, table, sources, values),
             files=_files(asset, project, file_options),
             dynamic=values,
         )
@@ -156,11 +160,13 @@ async def _tables(catalog: Catalog, project: Project) -> dict[AssetKey, _Table]:
     return dict(one for one in await _each(project.assets, load) if one is not None)
 
 
-def _table_fact(
-    asset: AssetDefinition, partitioning: Partitioning, table: _Table, at_ms: int, options: Mapping[str, str]
+async def _table_fact(
+    asset: AssetDefinition, table: _Table, sources: "_Sources", values: Mapping[str, list[Any]]
 ) -> TableFact:
     metadata = table.metadata
-    versions, note = _versions(partitioning, metadata, at_ms, options) if asset.is_source else (None, "")
+    versions, note = None, ""
+    if asset.is_source:
+        versions, note = await sources.versions(asset.partitions.with_values(values), metadata)
     return TableFact(
         table_uuid=metadata.table_uuid,
         snapshot_id=metadata.current_snapshot_id,
@@ -172,25 +178,40 @@ def _table_fact(
     )
 
 
-def _versions(
-    partitioning: Partitioning, table: TableMetadata, at_ms: int, options: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], str]:
-    """The version of each partition of a source; one for everything if it has no partitions, or others than declared."""
-    last = content_snapshot(table)
-    if last is None:
-        return [], ""
-    whole, why = partitioning.everything(at_ms), ""
-    if partitioning.axes:
-        # PyIceberg takes long to load, and most assets are no sources with partitions.
-        from arco.servo.execute.file_access import file_io  # noqa: PLC0415
-        from arco.servo.execute.sources import partition_versions  # noqa: PLC0415
-        from arco.servo.execute.table_partitions import versions_by_partition  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What the partitions of tables are that others write."""
 
-        found = versions_by_partition(partitioning, whole, partition_versions(table, file_io(options)))
-        if not isinstance(found, str):
-            return found
-        why = f"{found}: any change of the table counts as one of every partition"
-    return [{"partitions": partitioning.document(whole), "version": f"snapshot {last['snapshot-id']}"}], why
+    catalog: Catalog
+    at_ms: int
+    options: Mapping[str, str]
+
+    async def versions(self, partitioning: Partitioning, table: TableMetadata) -> tuple[list[dict[str, Any]], str]:
+        """The version of each partition; one for everything if it has no partitions, or others than declared."""
+        last = content_snapshot(table)
+        if last is None:
+            return [], ""
+        whole, why = partitioning.everything(self.at_ms), ""
+        if partitioning.axes:
+            # PyIceberg takes long to load, and most assets are no sources with partitions.
+            from arco.servo.execute.table_partitions import versions_by_partition  # noqa: PLC0415
+
+            found = versions_by_partition(partitioning, whole, await self._partitions(table, last))
+            if not isinstance(found, str):
+                return found
+            why = f"{found}: any change of the table counts as one of every partition"
+        return [{"partitions": partitioning.document(whole), "version": f"snapshot {last['snapshot-id']}"}], why
+
+    async def _partitions(self, table: TableMetadata, last: JsonObject) -> "list[PartitionVersion]":
+        """Through the store; a table that lies elsewhere through its own files."""
+        from arco.servo.execute.sources import partition_versions, versions_in  # noqa: PLC0415
+
+        parts = self.catalog.parts
+        if parts.locations.key(str(last.get("manifest-list"))) is not None:
+            return await versions_in(parts, table)
+        from arco.servo.execute.file_access import file_io  # noqa: PLC0415 - for few tables, and slow to load
+
+        return partition_versions(table, file_io(self.options))
 
 
 # Files and values

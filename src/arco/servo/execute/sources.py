@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
-from pyiceberg.utils.concurrent import ExecutorFactory
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 
+from arco.catalog.workspace import Workspace
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.schemas import columns_by_id
 from arco.iceberg.shape import JsonObject
 from arco.kernel.fingerprint import fingerprint
-from arco.servo.execute.data_files import values_of
+from arco.servo.execute.stored_values import python_value
+from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import TableState, pyiceberg_schema, pyiceberg_spec, state_of
-from arco.servo.execute.values import python_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,19 @@ def partition_versions(
 ) -> list[PartitionVersion]:
     """Every partition that holds rows at a snapshot, in the order of specs and values."""
     state = state_of(table, snapshot_id=snapshot_id, ref=ref)
+    # Only here: it loads all of PyIceberg.
+    from pyiceberg.utils.concurrent import ExecutorFactory  # noqa: PLC0415
+
     read = ExecutorFactory.get_or_create().map(lambda one: one.fetch_manifest_entry(io), state.manifests(io))
     return versions_of(state, (entry for entries in read for entry in entries))
+
+
+async def versions_in(workspace: Workspace, table: TableMetadata) -> list[PartitionVersion]:
+    """The same for a table inside the root, through the root's own store."""
+    state, files = state_of(table), TableFiles(workspace)
+    read = await files.entries(await files.manifests(state))
+    live = (one for entries in read.values() for one in entries if one.status is not ManifestEntryStatus.DELETED)
+    return versions_of(state, live)
 
 
 def versions_of(state: TableState, entries: Iterable[ManifestEntry]) -> list[PartitionVersion]:
@@ -59,7 +70,7 @@ def versions_of(state: TableState, entries: Iterable[ManifestEntry]) -> list[Par
     everywhere: list[str] = []
     for entry in entries:
         file = entry.data_file
-        place = file.spec_id, values_of(file)
+        place = file.spec_id, tuple(file.partition[at] for at in range(len(file.partition)))
         mark = fingerprint("file", file.file_path, str(entry.sequence_number), str(file.record_count))
         if file.content is DataFileContent.EQUALITY_DELETES and not place[1]:
             everywhere.append(mark)

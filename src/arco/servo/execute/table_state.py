@@ -6,20 +6,21 @@ one, and no other snapshot: that also keeps tables with a long history cheap.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata as PyIcebergMetadata
-from pyiceberg.table.metadata import TableMetadataUtil
 
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput, NotFound
 from arco.kernel.ids import clip
+
+if TYPE_CHECKING:
+    from pyiceberg.table.metadata import TableMetadata as PyIcebergMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,10 @@ class TableState:
     def snapshot_id(self) -> int | None:
         return None if self.snapshot is None else int(self.snapshot["snapshot-id"])
 
-    def pyiceberg(self) -> PyIcebergMetadata:
-        """The same for PyIceberg."""
+    def pyiceberg(self) -> "PyIcebergMetadata":
+        """The same for PyIceberg, all of which is loaded for it."""
+        from pyiceberg.table.metadata import TableMetadataUtil  # noqa: PLC0415
+
         kept: dict[str, Any] = {
             "snapshots": [] if self.snapshot is None else [self.snapshot],
             "current-snapshot-id": self.snapshot_id,

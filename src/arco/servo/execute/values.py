@@ -1,17 +1,15 @@
-"""Values of partitions, between the table format, Python and Arrow.
-
-The format keeps dates as days, timestamps as microseconds, and everything else as itself; people want dates.
-"""
+"""Values of partitions as Arrow: the format keeps dates as days, timestamps as microseconds, and everything else as itself."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.types import NestedField, StructType
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock without a zone, as the type says
+from arco.servo.execute.stored_values import python_value
+
+__all__ = ["arrow_values", "python_value"]
 
 
 def arrow_values(kind: str, values: Sequence[Any]) -> pa.Array:
@@ -19,19 +17,6 @@ def arrow_values(kind: str, values: Sequence[Any]) -> pa.Array:
     wanted = _arrow_type(kind)
     plain: Any = pa.int32() if kind == "date" else pa.int64() if kind.startswith("timestamp") else wanted
     return pa.array(values, plain).cast(wanted)
-
-
-def python_value(kind: str, value: Any) -> Any:
-    """A stored value as Python has it."""
-    if value is None:
-        return None
-    if kind == "date":
-        return date(1970, 1, 1) + timedelta(days=value)
-    if kind == "timestamp":
-        return _EPOCH + timedelta(microseconds=value)
-    if kind == "timestamptz":
-        return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=UTC)
-    return value
 
 
 def _arrow_type(kind: str) -> pa.DataType:

@@ -2,8 +2,9 @@
 
 The asset reads Parquet files and returns them; by hand the same frame is written with `df.write.parquet`. Arco plans, writes
 with field ids, reads footers, and commits a snapshot; Iceberg's writer appends through Arco's REST catalog. Rounds are
-interleaved; the first warms up and is not counted. Medians with their spread, and the median of the ratios round by round, for wall time and for
-processor time of this process and the JVM together. The fixed cost is that of a task of one row, less the same row by hand.
+interleaved; the first warms up and is not counted. Medians with their spread, and the median of the ratios round by round, for
+wall time and for processor time of this process and the JVM together. The fixed cost is that of a task of one row, less the same
+row by hand.
 Usage: python bench/publishing.py [--rows 20000000] [--rounds 5] [--jars FOLDER]
 """
 
@@ -192,9 +193,8 @@ def compared(bench: Bench, rows: int, rounds: int) -> None:
         walls = [wall for wall, _ in found]
         said = f"{statistics.median(walls):.2f} ({min(walls):.2f}-{max(walls):.2f})"
         goal = f"<= {GOAL}" if name.startswith("arco") else ""
-        print(
-            f"{name:28} {said:>24} {ratios[0]:>6.2f} {statistics.median(cpu for _, cpu in found):>8.2f} {ratios[1]:>6.2f}   {goal}"
-        )
+        cpu_s = statistics.median(cpu for _, cpu in found)
+        print(f"{name:28} {said:>24} {ratios[0]:>6.2f} {cpu_s:>8.2f} {ratios[1]:>6.2f}   {goal}")
 
 
 def fixed(bench: Bench, rounds: int) -> None:

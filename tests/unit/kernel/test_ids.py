@@ -44,6 +44,7 @@ FORMS: tuple[tuple[type[Identifier], tuple[str, ...], tuple[str, ...]], ...] = (
     (ids.PartitionId, ("part_0123456789abcdef",), ("part_", "part_" + "a" * 15, "part_" + "a" * 17, "part_" + "A" * 16)),
     (ids.EdgeId, ("edge_0123456789abcdef",), ("edge-0123456789abcdef", "part_0123456789abcdef", "edge_" + "g" * 16)),
     (ids.TaskId, ("task_0123456789abcdef",), ("Task_0123456789abcdef", "task_0123456789abcde", "0123456789abcdef")),
+    (ids.PlanningSnapshotId, ("facts_" + "0a" * 32,), ("facts_" + "0a" * 31, "facts_" + "0A" * 32, "0a" * 32)),
     (ids.PlanId, ("plan_" + "0a" * 32,), ("plan_" + "0a" * 31, "plan_" + "0A" * 32, "0a" * 32)),
     (
         ids.VersionId,

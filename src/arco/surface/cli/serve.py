@@ -52,7 +52,6 @@ class Flags:
 
 def serve(root: str | None, options: list[str], flags: Flags) -> None:
     """Check everything, test the store, then serve until told to stop."""
-    import_module("arco.iceberg.reference")  # now, so that no request has to wait for PyIceberg to load
     settings = load_settings(root, options)
     certificate = load_certificate(flags.tls_cert, flags.tls_key)
     setup = _setup(settings, flags, certificate)

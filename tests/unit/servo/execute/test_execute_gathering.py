@@ -102,6 +102,7 @@ def test_gathering_writes_nothing(lake, shop):
     async def listed():
         return [entry.key async for entry in walk(lake.store, "default/")]
 
+    lake.run(lake.catalog.parts.afterwards.settle())
     before = lake.run(listed())
     shop.facts()
     assert lake.run(listed()) == before

@@ -93,7 +93,7 @@ def tour(root: Path) -> None:
     say("3. Run it. Bad rows are set aside; two days of payments have the wrong sign, and their check holds them back")
     arco(root, "run", expected=HELD_BACK)
     say("4. Why is there no revenue for the second third of January?")
-    arco(root, "explain", "payments")
+    arco(root, "explain", "shop.payments")
     say("5. The payment provider corrects those two days. Exactly what they touch is stale")
     correct(root)
     arco(root, "plan", "--why")

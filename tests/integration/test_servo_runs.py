@@ -1,6 +1,8 @@
 """Runs of small projects on real Spark: what they publish, what they hold back, what they leave as it was."""
 
-from collections.abc import Iterator
+import asyncio
+import time
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from arco.servo.execute.pipeline import HowToRun
 from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target
+from arco.servo.plan.planner import Mode, PlanRequest
 from arco.storage.keys import Domain
 from fixtures.servo.frames import MARKS
 from fixtures.servo.lake import Lake
@@ -46,7 +49,7 @@ WEEK = daily("date", start="2025-01-01", end="2025-01-08")
 
 
 @pytest.fixture
-def runs(session: Session, home: Lake, tmp_path: Path) -> Iterator[Runs]:
+def runs(session: Session, home: Lake, tmp_path: Path) -> Runs:
     return Runs(home, session, tmp_path)
 
 
@@ -399,6 +402,22 @@ def test_a_compatible_change_evolves_the_table_and_another_is_refused(runs: Runs
     assert runs.rows("shape") == [(2, "x")]
 
 
+def test_declared_columns_are_held_to(runs: Runs) -> None:
+    def version(query: str) -> Any:
+        @asset(name="declared", schema={"id": "long not null", "note": "string"})
+        def declared(run):
+            return run.spark.sql(query)
+
+        return declared
+
+    assert ended(runs.run(version("select 1L id, 'x' note"))) == {"succeeded": 1}
+    other = runs.run(version("select 1L id, 'x' note, 2 more"))
+    assert ended(other) == {"failed": 1}
+    assert "more is not expected" in why(other)[0]
+    assert ended(runs.run(version("select cast(null as bigint) id, 'x' note"))) == {"blocked": 1}
+    assert runs.rows("declared") == [(1, "x")]
+
+
 # Inputs
 
 
@@ -516,3 +535,87 @@ def test_times_are_utc_and_decimals_keep_their_scale(runs: Runs) -> None:
     at, price = runs.rows("typed")[0]
     assert str(price) == "1.10"
     assert at.astimezone() == datetime.fromisoformat("2025-06-01T10:00:00+00:00")
+
+
+# Others at the same time
+
+
+def test_two_runs_that_race_for_one_partition_publish_both_and_neither_loses_the_other(runs: Runs) -> None:
+    """Each replaces what it inspected, or sees that it was changed and tries again: the last one counts, whole."""
+
+    def version(number: int) -> Any:
+        @asset(name="raced", partitions=WEEK)
+        def raced(run):
+            return of_days(run, rows=3, version=str(number))
+
+        return raced
+
+    runs.run(version(0))
+    pipelines = [runs.pipeline(version(number)) for number in (1, 2)]
+
+    async def both() -> list[Any]:
+        async def one(pipeline: Any) -> Any:
+            prepared = await pipeline.prepare(PlanRequest(mode=Mode.FORCE))
+            return await pipeline.drive(await pipeline.start(prepared, HowToRun()))
+
+        return await asyncio.gather(*(one(pipeline) for pipeline in pipelines))
+
+    states = runs.lake.run(both())
+    assert [ended(state) for state in states] == [{"succeeded": 1}, {"succeeded": 1}]
+    found = runs.rows("raced")
+    assert len(found) == 21
+    assert len({row[2] for row in found}) == 1
+
+
+def test_an_interrupted_run_ends_in_order_and_what_is_published_stays(runs: Runs) -> None:
+    @asset
+    def slow(people):
+        return people.select(f.udf(_wait, "bigint")("id").alias("id"))
+
+    pipeline = runs.pipeline(people, slow)
+
+    async def interrupted() -> Any:
+        prepared = await pipeline.prepare(PlanRequest())
+        watching = _Watching(next(task.id for task in prepared.plan.spec.tasks if task.asset == "db.slow"))
+        started = await pipeline.start(prepared, HowToRun())
+        driving = asyncio.ensure_future(replace(pipeline, observer=watching).drive(started))
+        await watching.writing.wait()
+        driving.cancel()
+        return await driving
+
+    state = runs.lake.run(interrupted())
+    assert ended(state) == {"succeeded": 1, "cancelled": 1}
+    assert state.run.status.value == "cancelled"
+    assert runs.rows("people") == [(1, "Ada"), (2, "Bob")]
+    assert [task.asset for task in runs.plan(people, slow).plan.spec.tasks] == ["db.slow"]
+
+
+class _Watching:
+    """Tells when a task has begun to write."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        self.writing = asyncio.Event()
+
+    def saw(self, entry: Any, state: Any) -> None:
+        return
+
+    def progressed(self, task: str, facts: Any) -> None:
+        if task == self.task and facts["phase"] == "writing":
+            self.writing.set()
+
+
+def _wait(value: int) -> int:
+    time.sleep(600)
+    return value
+
+
+def test_a_task_that_takes_too_long_is_stopped(runs: Runs) -> None:
+    @asset(timeout=2, retry=0)
+    def endless(people):
+        return people.select(f.udf(_wait, "bigint")("id").alias("id"))
+
+    runs.run(people)
+    state = runs.run(people, endless)
+    assert ended(state) == {"failed": 1}
+    assert "longer than 2 s" in why(state)[0]

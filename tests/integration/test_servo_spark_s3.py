@@ -10,6 +10,7 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFileContent
 from pyspark.sql import functions as f
 
+from arco import asset, daily, not_null, row_count
 from arco.servo.execute.snapshots import Replace
 from arco.servo.execute.sources import partition_versions
 from arco.servo.execute.spark_read import read_table
@@ -21,6 +22,7 @@ from arco.servo.execute.target import Target
 from fixtures.servo.deletes import commit_deletes
 from fixtures.servo.frames import MARKS, rows
 from fixtures.servo.lake import Lake, data_file
+from fixtures.servo.runs import Runs, ended
 from tests.servers.launch import seaweedfs
 
 from .spark_local import CONF, running
@@ -86,6 +88,32 @@ def test_deleted_rows_are_gone_on_a_bucket_too(shore: Any) -> None:
     name = f"gone/{part.rpartition('/')[2]}"
     commit_deletes(lake, "deleted", [data_file(table, name, rows=2, content=DataFileContent.POSITION_DELETES)])
     assert rows(read_table(session.spark, lake.load("deleted"), lake.io)) == [(0,), (2,), (4,)]
+
+
+def test_a_project_runs_on_a_bucket_as_on_a_folder(shore: Any, tmp_path: Path) -> None:
+    session, lake = shore
+    runs = Runs(lake, session, tmp_path)
+    days = daily("date", start="2025-01-01", end="2025-01-04")
+
+    @asset(partitions=days, checks=[not_null("even", quarantine_rows=True), row_count(min=1)])
+    def numbers(run: Any) -> Any:
+        made = run.spark.range(30).selectExpr(
+            "date_add(date'2025-01-01', cast(id % 3 as int)) date", "id", "if(id % 2 = 0, id, null) even"
+        )
+        return made.where(f.col("date").isin(run.values("date")))
+
+    @asset(partitions=days)
+    def counted(numbers: Any) -> Any:
+        return numbers.groupBy("date").count()
+
+    assert ended(runs.run(numbers, counted)) == {"succeeded": 2}
+    assert [row[1] for row in runs.rows("counted")] == [5, 5, 5]
+    assert len(runs.rows("numbers__quarantine")) == 15
+    assert runs.plan(numbers, counted).plan.spec.tasks == ()
+    assert ended(runs.force(numbers, words=("numbers",), partitions={"date": "2025-01-02"})) == {"succeeded": 1}
+    assert [task.partitions for task in runs.plan(numbers, counted).plan.spec.tasks] == [
+        [{"date": ["2025-01-02", "2025-01-03"]}]
+    ]
 
 
 def test_keys_of_one_bucket_are_not_given_to_another() -> None:

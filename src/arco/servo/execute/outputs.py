@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
@@ -130,10 +130,12 @@ def refuse_incompatible(asset: AssetDefinition, before: JsonObject, after: JsonO
 
 
 def refuse_other_columns(asset: AssetDefinition, output: JsonObject) -> None:
-    """An output that is not what its asset declares."""
+    """An output that is not what its asset declares. That a required column holds no NULL is a check, on the rows."""
     if asset.schema is None:
         return
-    wrong = mismatches(Schema.of(asset.schema), Schema.of(with_new_ids(output)), allow_extra=False)
+    declared, made = Schema.of(asset.schema), Schema.of(with_new_ids(output))
+    wanted = Schema(tuple(replace(column, required=False) for column in declared.columns))
+    wrong = mismatches(wanted, made, allow_extra=False)
     if wrong:
         raise InvalidMetadata(
             f"{asset.where}: {asset.key} does not return the columns it declares: {'; '.join(wrong[:3])}",

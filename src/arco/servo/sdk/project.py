@@ -19,9 +19,11 @@ from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, BrokenInvariant, InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CodeVersionId
+from arco.quality.builtin import not_null
 from arco.quality.checks import Check, named
 from arco.quality.gates import STRICT, GatingPolicy
 from arco.quality.kinds import ForeignKey
+from arco.quality.schemas import Schema
 from arco.servo.partitions.mappings import All
 from arco.servo.sdk.authoring import Written, collected
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
@@ -223,15 +225,29 @@ def _defined(
 
 
 def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> tuple[Check, ...]:
-    """The checks, each under a name of its own, with the assets they compare with looked up."""
+    """The checks, each under a name of its own, with the assets they compare with looked up.
+
+    A column that the declared schema requires is checked like any other: what Spark reads may always be NULL to it.
+    """
+    given = (*one.checks, *_required(one))
     try:
-        named(one.checks)
+        named(given)
     except InvalidInput as error:
         raise InvalidInput(f"{one.where}: {key}: {error.message}", hint=error.hint) from error
     return tuple(
         replace(check, to=str(_looked_up(check.to, one, keyed, key))) if isinstance(check, ForeignKey) else check
-        for check in one.checks
+        for check in given
     )
+
+
+def _required(one: Written) -> list[Check]:
+    if one.schema is None:
+        return []
+    return [
+        not_null(column.full_name, name=f"required({column.full_name})")
+        for column in Schema.of(one.schema).columns
+        if column.required and len(column.path) == 1
+    ]
 
 
 def _input(

@@ -150,11 +150,12 @@ def _took(its: TaskState) -> str:
 
 
 def warnings_of(its: TaskState) -> list[str]:
-    """What its checks found, strongest first."""
+    """What its checks found, strongest first, and what was done about it."""
     if its.staged is None:
         return []
+    aside = {check["check"] for check in its.staged.checks if check.get("quarantined_rows")}
     return [
-        f"{one['check']} ({one['severity']} → {one['action']}): {one['message']}"
+        f"{one['check']} ({one['severity']} → {'set aside' if one['check'] in aside else one['action']}): {one['message']}"
         for one in its.staged.decision.get("reasons", ())
     ]
 

@@ -20,7 +20,7 @@ from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState, TaskStatus
-from arco.quality.gates import exit_code
+from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.spark_session import SparkSettings
 from arco.servo.plan.document import PlannedTask
@@ -145,7 +145,8 @@ def _summed_up(started: Started, state: RunState, *, json: bool) -> int:
     rows = sum(its.staged.written.get("rows", 0) for its in state.tasks.values() if its.staged is not None)
     took_s = ((state.run.ended_ms or 0) - state.run.created_ms) / 1000
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    say(f"{state.run.status.value}: {listed}; {rows:,} rows in {took_s:.1f} s")
+    ending = "finished, and something was held back" if code == EXIT_HELD_BACK else state.run.status.value
+    say(f"{ending}: {listed}; {rows:,} rows in {took_s:.1f} s")
     for line in _what_next(started, state):
         say(line)
     return code

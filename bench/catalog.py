@@ -25,7 +25,9 @@ REQUESTS_OF_A_COMMIT_MAX = 9
 ROUND_TRIPS = (
     "Counted before the answer, and in all with what is done after it (receipt, marker). The server knows the table (warm); "
     "or its process has just started and said at `/ready` that it is ready, and knows the names and nothing of any table "
-    "(just started); or it is asked before that, and knows nothing (not ready yet; the names lie in Parquet)."
+    "(just started); or it is asked before that, and knows nothing (not ready yet; the names lie in Parquet). A first commit "
+    "makes three requests more than a warm one: it reads pointer and metadata file, and makes sure of the receipt of the commit "
+    "before, which another process may not have written."
 )
 FLUSHES = (
     "A local root, one request at a time, medians. A durable write is write, fsync, rename, fsync of the folder: two flushes, "

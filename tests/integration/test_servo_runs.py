@@ -554,11 +554,9 @@ def test_two_runs_that_race_for_one_partition_publish_both_and_neither_loses_the
     pipelines = [runs.pipeline(version(number)) for number in (1, 2)]
 
     async def both() -> list[Any]:
-        async def one(pipeline: Any) -> Any:
-            prepared = await pipeline.prepare(PlanRequest(mode=Mode.FORCE))
-            return await pipeline.drive(await pipeline.start(prepared, HowToRun()))
-
-        return await asyncio.gather(*(one(pipeline) for pipeline in pipelines))
+        planned = [await one.prepare(PlanRequest(mode=Mode.FORCE)) for one in pipelines]
+        started = [await one.start(plan, HowToRun()) for one, plan in zip(pipelines, planned, strict=True)]
+        return await asyncio.gather(*(one.drive(run) for one, run in zip(pipelines, started, strict=True)))
 
     states = runs.lake.run(both())
     assert [ended(state) for state in states] == [{"succeeded": 1}, {"succeeded": 1}]

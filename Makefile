@@ -8,7 +8,7 @@ export PYTHONHASHSEED := 0
 SEEDS ?= 10000
 JOBS ?= 2
 
-.PHONY: help setup demo test lint types contract tests stores mutants crashpoints kill soak conformance rck contract-matrix bench lock clean
+.PHONY: help setup demo demo-catalog test lint types contract tests stores mutants crashpoints kill soak conformance rck contract-matrix bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -16,8 +16,11 @@ help: ## list the targets
 setup: ## check the system, make .venv, install the locked packages (a second run does nothing)
 	@tools/setup.sh
 
-demo: setup ## show what works today on a folder: the store's self-test, and the simulator against planted bugs
+demo: setup ## the main job, on a folder: the example pipeline on Spark, its tables read by any Iceberg client
 	@tools/demo.sh
+
+demo-catalog: setup ## the Iceberg catalog alone: PyIceberg, DuckDB and the shell, in a minute
+	$(PY) examples/catalog_tour.py
 
 test: setup lint types contract tests ## everything a change must pass
 
@@ -71,9 +74,13 @@ contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh
 	cd tests && ../$(PY) -m behaviour.matrix
 
-bench: setup ## storage and catalog against their limits, in one run
+bench: setup ## storage, catalog and Servo against their limits, in one run
 	$(PY) bench/storage.py
 	$(PY) bench/catalog.py
+	$(PY) bench/planning.py
+	$(PY) bench/scheduling.py
+	$(PY) bench/checks.py
+	$(PY) bench/publishing.py
 
 lock: setup ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What works today, in under a minute: a folder that can be trusted with commits, and the simulator that says why.
+# What works today: a lakehouse on a folder. Raw tables from elsewhere, a pipeline on Spark, tables that every client reads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lake=$(mktemp -d)
@@ -7,13 +7,10 @@ trap 'rm -rf "$lake"' EXIT
 
 step() { printf '\n\033[1m%s\033[0m\n$ %s\n' "$1" "$2"; }
 
-step "1. Can this folder be trusted with commits?" "arco doctor --root ./lake"
+step "Can this folder be trusted with commits?" "arco doctor --root ./lake"
 .venv/bin/arco doctor --root "$lake/lake"
 
-step "2. The Iceberg catalog, with PyIceberg, DuckDB and the shell" "python examples/catalog_tour.py"
-.venv/bin/python examples/catalog_tour.py
+step "The example pipeline: a shop's month on Spark" "python examples/shop/tour.py"
+.venv/bin/python examples/shop/tour.py "$lake/lake"
 
-step "3. Lost replies, crashes, stalls and power cuts: 50 seeds of each scenario" "python -m arco_sim run all --seeds 1..50"
-.venv/bin/python -m arco_sim run all --seeds 1..50 --jobs 2
-
-printf '\nNext: read ARCHITECTURE.md, or run \033[1mmake test\033[0m.\n'
+printf '\nNext: \033[1mmake demo-catalog\033[0m (the Iceberg catalog alone), \033[1marco init\033[0m (a project of your own), docs/projects.md.\n'

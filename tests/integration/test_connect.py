@@ -16,6 +16,7 @@ from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound
 from arco.servo.execute.spark_session import Session
 from arco.testing import assert_same_rows, local_spark
 from fixtures.servo.frames import MARKS
+from tests.servers.launch import seaweedfs
 
 from .arco_server import arco_server
 
@@ -124,3 +125,19 @@ def test_in_a_notebook_where_a_loop_runs_already(root: tuple[Path, list[int]]) -
 def test_the_root_of_the_environment(root: tuple[Path, list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCO_ROOT", str(root[0]))
     assert arco.connect().tables() == ["shop.empty", "shop.orders"]
+
+
+def test_a_bucket(tmp_path: Path) -> None:
+    """The options are those of the command line; the server is gone before anybody reads."""
+    with seaweedfs(tmp_path) as server:
+        options = [part for word, value in server.options.items() for part in ("-o", f"{word}={value}")]
+        with arco_server(f"{server.url}/lake", *options) as address:
+            catalog = RestCatalog("arco", uri=address)
+            catalog.create_namespace("shop")
+            rows = pa.Table.from_pylist(FIRST)
+            catalog.create_table("shop.orders", rows.schema).append(rows)
+        lake = arco.connect(f"{server.url}/lake", **server.options)
+        assert lake.tables() == ["shop.orders"]
+        assert sorted(lake.table("shop.orders").to_arrow().to_pylist(), key=repr) == FIRST
+        assert lake.table("shop.orders").to_duckdb(where="id = 2").fetchall() == [(2, "fr")]
+    assert all(value not in repr(lake) for word, value in server.options.items() if "secret" in word)

@@ -2,14 +2,15 @@
 
 import math
 import random
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -34,6 +35,7 @@ from arco.servo.execute.data_files import Written
 from arco.servo.execute.output_schema import with_new_ids
 from arco.servo.execute.proved import proved
 from arco.servo.execute.spark_checks import measure
+from arco.servo.execute.spark_failures import is_cancelled
 from arco.servo.execute.spark_guard import Guard
 from arco.servo.execute.spark_observe import observed
 from arco.servo.execute.spark_read import open_files
@@ -482,9 +484,22 @@ def test_a_failure_that_may_pass_by_itself_is_no_verdict(session: Session) -> No
 
 
 def test_a_check_whose_job_is_cancelled_is_no_verdict(session: Session) -> None:
-    def stopped(rows: DataFrame) -> bool:
-        session.cancel("stopped")
-        return bool(rows.select(f.expr("raise_error('SPARK_JOB_CANCELLED: Job 1 cancelled')")).collect())
+    def slowly(value: int) -> int:
+        time.sleep(0.2)
+        return value
 
-    with pytest.raises(PySparkException):
-        found([function_check(stopped, name="f", code="1")], orders(session))
+    def slow(rows: DataFrame) -> bool:
+        return bool(session.spark.range(0, 300, 1, 300).select(f.udf(slowly, "bigint")("id")).collect())
+
+    def work() -> None:
+        with session.job("slow check"):
+            found([function_check(slow, name="slow", code="1")], orders(session))
+
+    with ThreadPoolExecutor(1) as pool:
+        checking = pool.submit(work)
+        while not (checking.done() or ((progress := session.progress("slow check")) and progress.tasks_done)):
+            time.sleep(0.05)
+        session.cancel("slow check")
+        error = checking.exception()
+    assert error is not None
+    assert is_cancelled(error)

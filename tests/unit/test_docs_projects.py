@@ -34,7 +34,7 @@ def test_the_page_is_a_project_without_problems(folder: Path) -> None:
 def test_every_option_of_an_asset_is_on_the_page() -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE.read_text(), re.MULTILINE)
     named = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
-    assert named == set(authoring._OPTIONS)
+    assert named == set(authoring.OPTIONS)
 
 
 def test_every_name_to_import_is_on_a_page() -> None:

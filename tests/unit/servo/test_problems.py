@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from arco.kernel.errors import InvalidInput
+from arco.quality.gates import Action
 from arco.servo.execute.spark_code import rewritten
 from arco.servo.sdk.project import examine_project, load_project
 from arco.servo.sdk.sql_assets import read_sql_asset, tables_of
@@ -120,14 +121,18 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     assert problems(tmp_path) == ["the project has no assets: write a function with @asset; arco init shows one"]
 
 
-def test_a_header_has_a_schema_and_a_retention(tmp_path: Path) -> None:
-    (tmp_path / "a.sql").write_text(
-        '/*\nschema = { id = "long not null" }\nretention = { days = 3 }\n*/\n\n-- rows\nSELECT 1 AS id\n'
+def test_a_header_has_the_words_of_the_decorator(tmp_path: Path) -> None:
+    words = (
+        'schema = { id = "long not null" }\nretention = { days = 3 }\nretry = { attempts = 5 }\n'
+        'gate = { name = "mine", error = "quarantine" }\nresources = { cores = 2 }\n'
     )
+    (tmp_path / "a.sql").write_text(f"/*\n{words}*/\n\n-- rows\nSELECT 1 AS id\n")
     made = read_sql_asset(tmp_path / "a.sql")
     assert [(one.name, one.type, one.required) for one in made.schema.columns] == [("id", "long", True)]
-    assert made.retention.days == 3
-    assert made.where.line == 6
+    assert (made.retention.days, made.retry.attempts, made.resources) == (3, 5, {"cores": 2})
+    assert made.gate is not None
+    assert (made.gate.error, made.gate.critical) == (Action.QUARANTINE, Action.FAIL_RUN)
+    assert made.where.line == 9
 
 
 @pytest.mark.parametrize(

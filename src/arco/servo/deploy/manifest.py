@@ -55,10 +55,15 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(self, order="deterministic")
 
     def content(self) -> str:
-        """What it says, without who, when and what it changed: two deployments of one content are one."""
-        return fingerprint(
-            "deployment", self.project, msgspec.json.encode((self.assets, self.retired), order="deterministic")
-        )
+        """What it says, without who, when, what it changed and what was there before: two of one content are one."""
+        said = {key: _without_past(one) for key, one in self.assets.items()}
+        return fingerprint("deployment", self.project, msgspec.json.encode(said, order="deterministic"))
+
+
+def _without_past(one: DeployedAsset) -> DeployedAsset:
+    if one.schema is None:
+        return one
+    return msgspec.structs.replace(one, schema=msgspec.structs.replace(one.schema, dropped=()))
 
 
 def decode_deployment(data: bytes, key: str) -> Deployment:

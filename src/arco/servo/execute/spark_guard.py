@@ -1,11 +1,12 @@
-"""The checks of one output from its rows to their results, each measured in the cheapest way that is exact.
+"""The checks of one output from its rows to their results, each in the first of these ways that is exact for it.
 
     split     checks that set rows aside: counted before anything is written (`spark_quarantine.py`)
     proved    what the footers of the files say: no pass at all
     watched   counted in the pass that writes, if the files hold just as many rows
     measured  counted on what was written: keys, queries, functions, and everything that the ways above left open
 
-What must never enter: a kind of check by its name, and what is done about a failure.
+Watching saves a job and a read of the files, not processor time: leave `watch` out, and what it would have counted is
+measured. What must never enter: a kind of check by its name, and what is done about a failure.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -6,7 +6,7 @@ time as a half-open range of first moments, lists by their values. So a document
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Self
@@ -135,13 +135,22 @@ UNPARTITIONED = Partitioning()
 def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
     first, dots, last = text.partition("..")
     low, high = axis.bounds(now_ms)
-    begin = axis.ordinal(axis.parse(first)) if first else low
+    begin = _containing(axis, first) if first else low
     if not dots:
         return begin, begin + 1
-    end = axis.ordinal(axis.parse(last)) + 1 if last else high
+    end = _containing(axis, last) + 1 if last else high
     if end <= begin:
         raise InvalidInput(f"{axis.name}={clip(text)} ends before it begins")
     return begin, end
+
+
+def _containing(axis: Axis, text: str) -> int:
+    """The partition that a value lies in: one day may select assets that are daily, weekly and monthly at once."""
+    value = axis.parse(text)
+    if isinstance(axis, TimeAxis) and isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
+        return axis.containing(moment)
+    return axis.ordinal(value)
 
 
 def _values(axis: Axis, first: int, end: int) -> list[Any]:

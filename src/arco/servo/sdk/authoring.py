@@ -199,7 +199,7 @@ def check(
     return decorate
 
 
-_OPTIONS = frozenset(
+OPTIONS = frozenset(
     {
         "name", "inputs", "partitions", "checks", "mode", "key", "partition_by", "sort_by", "schema", "compatibility",
         "gate", "retry", "timeout", "fresh_within", "partitions_per_task", "resources", "retention", "owners", "tags",
@@ -210,9 +210,9 @@ _OPTIONS = frozenset(
 
 def _written(function: Callable[..., Any], given: Mapping[str, Any]) -> Written:
     where = CallSite(inspect.getsourcefile(function) or "?", function.__code__.co_firstlineno)
-    unknown = sorted(set(given) - _OPTIONS)
+    unknown = sorted(set(given) - OPTIONS)
     if unknown:
-        raise InvalidInput(f"{where}: asset has no option {unknown[0]!r}", hint=f"one of {', '.join(sorted(_OPTIONS))}")
+        raise InvalidInput(f"{where}: asset has no option {unknown[0]!r}", hint=f"one of {', '.join(sorted(OPTIONS))}")
     try:
         inputs, parameters, wants_run = _signature(function, given.get("inputs") or {})
         return Written(

@@ -12,7 +12,7 @@ in the query itself: every table that it names and does not define.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +24,18 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.quality import builtin
 from arco.quality.checks import Check
+from arco.quality.gates import GatingPolicy
 from arco.servo.partitions.axes import Axis
-from arco.servo.sdk.authoring import Written, options
-from arco.servo.sdk.definitions import AssetKind, CallSite, Retention
+from arco.servo.sdk.authoring import OPTIONS, Written, options
+from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry
 from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
 from arco.servo.sdk.inputs import Input, changes_of, every, last, same, window
 
+_SQL_HINT = "mend it; it is read as Spark SQL"
 _LINE = re.compile(r"at line (\d+)")
 _TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
+_TABLES: Mapping[str, Callable[..., Any]] = {"retention": Retention, "retry": Retry, "gate": GatingPolicy}
 _MAPPINGS = {"same": same, "every": every, "last": last, "changes": changes_of}
-
-
-class _NotAQuery(InvalidInput):
-    """The query is wrong at a line of it."""
-
-    def __init__(self, message: str, line: int = 1, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.line = line
 
 
 def read_sql_asset(path: Path) -> Written:
@@ -58,13 +53,13 @@ def read_sql_asset(path: Path) -> Written:
             kind=AssetKind.SQL,
             where=where,
             sql=query,
-            inputs=_inputs(query, header.get("inputs", {})),
+            inputs=_inputs(query, header.get("inputs", {}), where),
             parameters=dict(header.get("parameters", {})),
             **options(given, ""),
         )
-    except _NotAQuery as error:
-        raise InvalidInput(f"{path}:{line + error.line - 1}: {error.message}", hint=error.hint) from error
     except InvalidInput as error:
+        if error.message.startswith(f"{path}:"):
+            raise
         raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
@@ -93,18 +88,15 @@ def _split(text: str, path: Path) -> tuple[dict[str, Any], str, int]:
 
 def _options(header: Mapping[str, Any]) -> dict[str, Any]:
     given = {word: value for word, value in header.items() if word not in {"name", "inputs", "parameters"}}
-    known = {
-        "partitions", "checks", "mode", "key", "partition_by", "sort_by", "schema", "compatibility", "gate", "retry", "timeout",
-        "fresh_within", "partitions_per_task", "owners", "tags", "description", "renamed_from", "table", "properties",
-        "retention",
-    }  # fmt: skip
-    unknown = sorted(set(given) - known)
+    unknown = sorted(set(given) - OPTIONS)
     if unknown:
-        raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {', '.join(sorted(known))}")
+        known = ", ".join(sorted({*OPTIONS, "parameters"}))
+        raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {known}")
     if "partitions" in given:
         given["partitions"] = [_dimension(one) for one in given["partitions"]]
-    if "retention" in given:
-        given["retention"] = Retention(**given["retention"])
+    for word, kind in _TABLES.items():
+        if isinstance(given.get(word), Mapping):
+            given[word] = kind(**given[word])
     if "checks" in given:
         given["checks"] = [_check(one) for one in given["checks"]]
     return given
@@ -153,8 +145,8 @@ def _dimension(document: Mapping[str, Any]) -> Axis:
     raise InvalidInput(f"dimension {name} is {kind!r}", hint=f"one of {', '.join(_TIMES)}, static, dynamic")
 
 
-def _inputs(query: str, declared: Mapping[str, Any]) -> dict[str, Input]:
-    inputs = {name: same(name) for name in tables_of(query)}
+def _inputs(query: str, declared: Mapping[str, Any], where: CallSite) -> dict[str, Input]:
+    inputs = {name: same(name) for name in tables_of(query, where)}
     for name, how in declared.items():
         if name not in inputs:
             raise InvalidInput(f"the header maps {name!r}, and the query does not read it")
@@ -171,25 +163,30 @@ def _mapped(name: str, how: Any) -> Input:
     raise InvalidInput(f"input {name} is mapped by {how!r}", hint="same, every, last, changes or { window = [-6, 0] }")
 
 
-def tables_of(query: str) -> list[str]:
+def tables_of(query: str, where: CallSite | None = None) -> list[str]:
     """The tables that a query reads, in the order of their names; what it defines itself is not among them."""
-    return sorted({".".join(part.name for part in table.parts) for table in tables_read(parsed(query))})
+    return sorted({".".join(part.name for part in table.parts) for table in tables_read(parsed(query, where))})
 
 
-def parsed(query: str) -> exp.Query:
-    """The one query of an asset as a tree."""
+def parsed(query: str, where: CallSite | None = None) -> exp.Query:
+    """The one query of an asset as a tree. What is wrong is said with its line, if it is known where the query begins."""
     try:
         statements = [one for one in sqlglot.parse(query, read="spark") if one is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = f" near {clip(first['highlight'])!r}" if first.get("highlight") else ""
         said = str(first.get("description") or error).partition(" for <class")[0]
-        raise _NotAQuery(f"the query does not parse{near}: {clip(said, 200)}", first.get("line") or 1) from error
+        place = _line(where, first.get("line") or 1)
+        raise InvalidInput(f"{place}the query does not parse{near}: {clip(said, 200)}", hint=_SQL_HINT) from error
     except SqlglotError as error:
-        raise _NotAQuery(f"the query does not parse: {clip(str(error), 200)}") from error
+        raise InvalidInput(f"{_line(where, 1)}the query does not parse: {clip(str(error), 200)}", hint=_SQL_HINT) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise _NotAQuery("a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
+        raise InvalidInput(f"{_line(where, 1)}a SQL asset is one SELECT", hint="one query a file; Servo writes the table")
     return statements[0]
+
+
+def _line(where: CallSite | None, number: int) -> str:
+    return "" if where is None else f"{where.file}:{where.line + number - 1}: "
 
 
 def tables_read(tree: exp.Query) -> Iterator[exp.Table]:

@@ -12,7 +12,7 @@ from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
 
 
 def init(
-    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to; made if it is not there.")] = ".",
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to; made if it is not there.")] = ".",
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What the project is called; by default as the folder.", show_default=False),

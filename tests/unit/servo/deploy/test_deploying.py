@@ -144,6 +144,15 @@ def test_identities_made_after_a_rollback_are_those_from_before_it(desk: Desk) -
     assert columns(third) == columns(second)
 
 
+def test_the_code_of_a_deployment_that_counts_again_is_no_news(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": {"id": "long"}}})
+    desk.deploy({"a": {"schema": {"id": "long", "note": "string"}}, "b": {}})
+    desk.run(desk.deployments.rollback("shop"))
+    stored = desk.objects()
+    assert desk.deploy({"a": {"schema": {"id": "long"}}}) == first
+    assert desk.objects() == stored
+
+
 def test_names_swapped_around_a_rollback_stay_two_assets(desk: Desk) -> None:
     first = desk.deploy({"a": {}})
     desk.deploy({"b": {"renamed_from": "a"}})

@@ -6,7 +6,7 @@ that do not exist are left out by whoever asks. A mapping names dimensions; `che
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco.kernel.errors import InvalidInput
@@ -23,6 +23,11 @@ class Ends:
     downstream: Partitioning
     all_upstream: PartitionSet
     all_downstream: PartitionSet
+    is_line: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Asked once for every task, so answered once.
+        object.__setattr__(self, "is_line", _is_same_line(self.upstream, self.downstream))
 
 
 class Mapping(Protocol):
@@ -108,9 +113,16 @@ class Window:
                 raise InvalidInput(f"dimension {name} is {one.kind} upstream and {other.kind} downstream")
 
     def needed(self, downstream: PartitionSet, ends: Ends) -> PartitionSet:
+        if ends.is_line:
+            return _moved_along(
+                downstream, *self._shift(self.first, self.last)(ends.upstream.axes[0].name), ends.all_upstream
+            )
         return _carried(downstream, ends.downstream, ends.upstream, ends.all_upstream, self._shift(self.first, self.last))
 
     def touched(self, upstream: PartitionSet, ends: Ends) -> PartitionSet:
+        if ends.is_line:
+            shift = self._shift(-self.last, -self.first)(ends.upstream.axes[0].name)
+            return _moved_along(upstream, *shift, ends.all_downstream)
         return _carried(upstream, ends.upstream, ends.downstream, ends.all_downstream, self._shift(-self.last, -self.first))
 
     def describe(self) -> str:
@@ -157,12 +169,6 @@ def _carried(
     """A set carried over to the other asset's axes, dimension by dimension."""
     if not partitions or not everything:
         return PartitionSet.nothing(len(there.axes))
-    if _is_same_line(here, there):
-        before, after = shift(here.axes[0].name)
-        if (before, after) == (0, 0):
-            return partitions & everything
-        moved = (PartitionSet.box(((one.first + before, one.end + after),)) for one in partitions.ranges)
-        return (next(moved) if len(partitions.ranges) == 1 else PartitionSet.union(1, moved)) & everything
     whole = {axis.name: _extent(everything, place) for place, axis in enumerate(there.axes)}
     boxes = []
     for box in partitions.boxes():
@@ -170,6 +176,14 @@ def _carried(
         boxes.append([_moved(axis, spans, here, shift, whole[axis.name]) for axis in there.axes])
     carried = PartitionSet.of(len(there.axes), [bounds for parts in boxes for bounds in product(parts)])
     return carried & everything
+
+
+def _moved_along(partitions: PartitionSet, before: int, after: int, everything: PartitionSet) -> PartitionSet:
+    """A set on the one time axis that both ends have."""
+    if not partitions or not (before or after):
+        return partitions & everything
+    moved = [((one.first + before, one.end + after),) for one in partitions.ranges]
+    return (PartitionSet.box(moved[0]) if len(moved) == 1 else PartitionSet.of(1, moved)) & everything
 
 
 def _is_same_line(here: Partitioning, there: Partitioning) -> bool:

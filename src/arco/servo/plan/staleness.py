@@ -59,6 +59,7 @@ class World:
         self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
         self._versions: dict[AssetKey, Versions] = {}
         self._scribes: dict[Partitioning, Scribe] = {}
+        self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
@@ -96,9 +97,12 @@ class World:
     def ends(self, one: InputDefinition, reader: AssetKey) -> Ends:
         upstream = one.asset
         assert upstream is not None  # noqa: S101 - only asked for inputs that are assets
-        return Ends(
-            self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
-        )
+        found = self._ends.get((upstream, reader))
+        if found is None:
+            found = self._ends[upstream, reader] = Ends(
+                self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
+            )
+        return found
 
     def current(self, key: AssetKey) -> Iterator[tuple[Materialization, PartitionSet]]:
         """Every materialization with what it still stands for."""

@@ -70,6 +70,7 @@ class TaskMaker:
         self._stage = world.graph.stage[key]
         self._priority = priority
         self._inputs = [_Reader(world, key, one, made) for one in self._asset.inputs]
+        self._resources = dict(self._asset.resources)
         self._average = self._averaged()
 
     def tasks(self, found: list[Stale]) -> tuple[list[PlannedTask], Made]:
@@ -112,7 +113,7 @@ class TaskMaker:
             inputs=inputs,
             because=self._because(piece, partitions, found),
             estimate=self._estimate(count),
-            resources=dict(self._asset.resources),
+            resources=self._resources,
         )
 
     def _because(self, piece: PartitionSet, partitions: list[dict[str, object]], found: list[Stale]) -> tuple[Because, ...]:

@@ -89,7 +89,7 @@ def _asset_lines(partitioning: Partitioning, name: str, tasks: list[PlannedTask]
             reasons[because.reason, because.detail if why else ""].append(because.partitions)
     for (reason, detail), documents in reasons.items():
         part = _union(partitioning, documents)
-        said = f"{_SAID[Reason(reason)]}{f' ({detail})' if detail and detail != _SAID[Reason(reason)] else ''}"
+        said = detail or _SAID[Reason(reason)]
         yield said if part == whole and not why else f"{said}: {partitioning.text(part)}"
     rows = sum(task.estimate.rows for task in tasks)
     if rows:

@@ -5,6 +5,7 @@ project that sets one otherwise is told so. The rest are defaults that a project
 cluster and Spark Connect; only here is known which of them it is.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -148,6 +149,8 @@ class Session:
 def open_session(settings: SparkSettings, root: str = "", options: Mapping[str, str] | None = None) -> Session:
     """The session of this process. `root` and its `options` are those of the lake, so that Spark can reach a bucket."""
     _refuse_contradictions(settings.conf)
+    # PySpark prints every error that it raises, with a page of Java; whoever catches it says what is wrong.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     if settings.is_connect:
         return _connected(settings)
     if SparkContext._active_spark_context is not None:

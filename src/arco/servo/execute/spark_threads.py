@@ -4,9 +4,9 @@ A call that is cancelled stops the jobs of its group until its thread has come t
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from arco.servo.execute.spark_session import Session
@@ -14,6 +14,7 @@ from arco.servo.execute.spark_session import Session
 T = TypeVar("T")
 
 _LOOK_S = 0.5
+_NAME = "arco-spark"
 
 
 class SparkThreads:
@@ -21,7 +22,7 @@ class SparkThreads:
 
     def __init__(self, session: Session, at_once: int) -> None:
         self.session = session
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="arco-spark")
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix=_NAME)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -45,9 +46,16 @@ class SparkThreads:
             raise
 
     async def _stop(self, group: str, running: "asyncio.Future[Any]") -> None:
-        """Stop the group's jobs, again and again: a job may begin between two looks."""
+        """Stop the group's jobs, again and again: a job may begin between two looks.
+
+        Code that works without Spark cannot be stopped. Whoever waits no longer for it cancels a second time.
+        """
         while not running.done():
             self.session.cancel(group)
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({running}, timeout=_LOOK_S)
+            await asyncio.wait({running}, timeout=_LOOK_S)
         running.exception()
+
+
+def any_left() -> bool:
+    """Whether a call goes on that nobody waits for any more. Python would wait for it before it ends."""
+    return any(thread.name.startswith(_NAME) and thread.is_alive() for thread in threading.enumerate())

@@ -5,7 +5,9 @@ second one leaves at once; `arco resume` goes on from there.
 """
 
 import asyncio
+import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -23,6 +25,7 @@ from arco.ledger.run_state import RunState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.spark_session import SparkSettings
+from arco.servo.execute.spark_threads import any_left
 from arco.servo.plan.document import PlannedTask
 from arco.servo.plan.planner import Mode, PlanRequest
 from arco.servo.schedule.interventions import request_cancel
@@ -312,11 +315,23 @@ def interruptible(work: Coroutine[Any, Any, int]) -> int:
     async def main() -> int:
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
+
+        def interrupted() -> None:
+            if not task.cancelling():
+                sys.stderr.write("arco: stopping what runs, and writing it down; once more leaves at once\n")
+            task.cancel()
+
         for one in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(one, task.cancel)
+            loop.add_signal_handler(one, interrupted)
         try:
             return await task
         except asyncio.CancelledError:
             return EXIT_INTERRUPTED
 
-    return asyncio.run(main())
+    code = asyncio.run(main())
+    if any_left():
+        # Code of an asset that could not be stopped: its attempt is settled, and Python would wait for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code

@@ -14,6 +14,7 @@ from arco import (
     asset,
     changes_of,
     daily,
+    dynamic,
     every,
     files,
     foreign_key,
@@ -31,6 +32,7 @@ from arco import (
 )
 from arco.iceberg import changes
 from arco.quality.gates import Action, GatingPolicy
+from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.execute.pipeline import HowToRun
 from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_write import write
@@ -159,6 +161,23 @@ def test_every_kind_of_partition_is_replaced_alone(runs: Runs, axis: Any, rows: 
     assert sorted(row[1] for row in runs.rows("parts")) == ["new", "old", "old"]
     spec = runs.table("parts").document["partition-specs"][-1]
     assert [field["transform"] for field in spec["fields"]] == [transform]
+
+
+def test_a_dynamic_dimension_has_the_values_that_were_added(runs: Runs) -> None:
+    @asset(partitions=dynamic("tenant"))
+    def tenants(run):
+        return run.spark.createDataFrame([(one, 1) for one in run.values("tenant")], "tenant string, n int")
+
+    pipeline = runs.pipeline(tenants)
+    deployment = runs.lake.run(pipeline.prepare(PlanRequest())).deployment
+    parts = pipeline.catalog.parts
+    dimensions = DynamicDimensions(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+    for value in ("acme", "umbrella"):
+        runs.lake.run(dimensions.add(deployment.assets["db.tenants"].asset_id, "tenant", [value]))
+        assert ended(runs.run(tenants)) == {"succeeded": 1}
+    assert runs.rows("tenants") == [("acme", 1), ("umbrella", 1)]
+    assert len(runs.table("tenants").snapshots) == 2
+    assert runs.plan(tenants).plan.spec.tasks == ()
 
 
 def test_two_dimensions_and_a_window(runs: Runs) -> None:

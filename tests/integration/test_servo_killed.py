@@ -1,5 +1,6 @@
 """A run whose process is killed at every step, then resumed: everything is published, and nothing twice."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -45,23 +46,28 @@ def numbers(run):
 def appended(numbers):
     return numbers.selectExpr("id", "if(id % 2 = 0, id, null) even")
 """
-# Where, and which time that it is reached. A commit of a run is the first to a new table, or a later one to tier 1.
+# Where, and which time that it is reached. The second publish is that of the rows that are set aside.
 PLACES = [
-    ("run.plan_written", 1),
     ("run.task_claimed", 1),
-    ("create.staged", 1),
-    ("publish.drafted", 1),
     ("run.output_staged", 1),
-    ("catalog.commit_written", 3),
     ("catalog.manifest_swung", 3),
     ("publish.committed", 1),
     ("run.events_appended", 1),
-    ("publish.drafted", 2),
     ("publish.committed", 2),
     ("run.output_staged", 2),
+]
+# For `make kill`: a JVM for each takes its time.
+MORE_PLACES = [
+    ("run.plan_written", 1),
+    ("create.staged", 1),
+    ("publish.drafted", 1),
+    ("catalog.commit_written", 3),
+    ("publish.drafted", 2),
     ("publish.committed", 3),
     ("run.events_appended", 3),
 ]
+if os.environ.get("ARCO_EVERY_PLACE"):
+    PLACES += MORE_PLACES
 
 
 @pytest.fixture

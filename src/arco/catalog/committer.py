@@ -62,6 +62,7 @@ class _Trial:
     seen: Seen
     applied: list[_Waiting]
     refused: list[tuple[_Waiting, ArcoError]]
+    refused_by_others: list[tuple[_Waiting, ArcoError]]
 
 
 class Committer:
@@ -120,9 +121,12 @@ class Committer:
                 continue
             for waiting, error in trial.refused:
                 _refuse(waiting, error)
-            group = trial.applied
-            if not group or await self._swing(trial.held, group):
+            if not trial.applied or await self._swing(trial.held, trial.applied):
+                # Only now is what stands in their way there.
+                for waiting, error in trial.refused_by_others:
+                    _refuse(waiting, error)
                 return
+            group = [waiting for waiting in group if not waiting.settled.done()]
         for waiting in group:
             _refuse(waiting, Conflict("the catalog was changed by others all the time", hint="try again"))
 
@@ -134,7 +138,7 @@ class Committer:
             if self._tier1.held is held:
                 break
         # From here to the end nothing is awaited: what was tried is tried on exactly the state of `held`.
-        trial = _Trial(held, self._tier1.seen, [], [])
+        trial = _Trial(held, self._tier1.seen, [], [], [])
         draft = Draft(self._tier1.names, self._tier1.manifest.boundary_ms)
         at_ms = self._now_ms()
         for waiting, found in zip(group, done, strict=True):
@@ -144,10 +148,19 @@ class Committer:
             try:
                 draft.apply(waiting.operation, at_ms)
             except ArcoError as error:
-                trial.refused.append((waiting, error))
+                alone = self._refusal(waiting.operation, at_ms)
+                (trial.refused if alone else trial.refused_by_others).append((waiting, alone or error))
             else:
                 trial.applied.append(waiting)
         return trial
+
+    def _refusal(self, operation: Operation, at_ms: int) -> ArcoError | None:
+        """Why an operation does not apply to what is there, whatever else is in its group."""
+        try:
+            Draft(self._tier1.names, self._tier1.manifest.boundary_ms).apply(operation, at_ms)
+        except ArcoError as error:
+            return error
+        return None
 
     async def _swing(self, held: Held[Manifest] | None, group: list[_Waiting]) -> bool:
         """Write the commit and make it count. False if others were faster."""

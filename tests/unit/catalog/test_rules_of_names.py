@@ -10,7 +10,7 @@ import pytest
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
-from arco.catalog.operations import Purge
+from arco.catalog.operations import Purge, Rename
 from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
 from arco.iceberg import requests, table
@@ -113,6 +113,29 @@ async def test_rule_n1_the_chain_is_asked_beyond_the_last_checkpoint():
 
 
 # N1, where the answer is no
+
+
+@story
+async def test_who_is_refused_because_of_another_of_its_group_hears_so_when_that_one_counts():
+    """Two renames to one name in one commit. Another server drops the first one's table: the second stands in nobody's way."""
+    _, one, two = await two_servers("a", "c")
+    entries = [(await one.load(name)) for name in ("a", "c")]
+
+    async def rival() -> None:
+        await two.drop("a", "rival")
+
+    one.line.before("put", MANIFEST, rival)
+    asked = [
+        one.ws.committer.submit(
+            Rename(key_hash=str(number) * 64, uuid=entry.uuid, binding=entry.binding, namespace=NAMESPACE, name="b"),
+            since=one.ws.tier1.seen.sequence,
+        )
+        for number, entry in enumerate(entries)
+    ]
+    first, second = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(first, NoSuchTable)
+    assert isinstance(second, int)
+    assert await list_of(two) == ["b"]
 
 
 @story

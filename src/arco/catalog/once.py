@@ -19,6 +19,8 @@ from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, Conflict, FixRequest, GivenUp, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
+GIVEN_UP = "this request could not be finished, and was given up"
+
 Begin = Callable[[], Awaitable[Marker]]
 Stage = Callable[[Marker], Awaitable[None]]
 Act = Callable[[Marker], Awaitable[Answer]]
@@ -108,7 +110,7 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
         await ws.markers.renew(key, held, refused(held.value, refusal))
         raise
     except GivenUp as given_up:
-        no = Conflict("this request could not be finished, and was given up")
+        no = Conflict(GIVEN_UP)
         await ws.markers.renew(key, held, refused(held.value, no))
         raise no from given_up
     done = msgspec.structs.replace(held.value, state=State.COMMITTED, answer=answer)

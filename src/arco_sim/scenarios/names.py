@@ -14,6 +14,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Kind
 from arco.catalog.names import Names
 from arco.catalog.namespaces import create_namespace, drop_namespace
+from arco.catalog.once import GIVEN_UP
 from arco.catalog.operations import Create
 from arco.catalog.operations import Operation as Change
 from arco.catalog.pointer import Source
@@ -273,6 +274,8 @@ class _Judged:
         self._judge(len(done))
         if request.refusal is None and not done:
             return []
+        if request.refusal is not None and request.refusal.message == GIVEN_UP:
+            return []  # an earlier attempt was refused; this answer says that nothing was done, and nothing of the names
         result = "ok" if request.refusal is None else self._refusal()
         key = f"namespace {self.body['name']}" if request.kind in ("space", "unspace") else "catalog"
         return [request.operation(request.kind, self._argument(done), result, key=key)]

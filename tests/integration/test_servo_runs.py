@@ -17,21 +17,16 @@ from arco import (
     dynamic,
     every,
     files,
-    foreign_key,
     hourly,
-    in_range,
     last,
     monthly,
-    not_null,
     row_count,
     source,
     static,
-    unique,
     weekly,
     window,
 )
 from arco.iceberg import changes
-from arco.quality.gates import Action, GatingPolicy
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.execute.pipeline import HowToRun
 from arco.servo.execute.spark_session import Session
@@ -284,94 +279,6 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
     runs.run(arrivals, counted, parameters={"rows": "5"})
     assert runs.rows("counted") == [(5,)]
     assert "arco.full-reads" in runs.table("counted").snapshots[-1]["summary"]
-
-
-# Gates
-
-
-@pytest.mark.parametrize(
-    ("action", "own", "other", "code", "main"),
-    [
-        (Action.CONTINUE, "succeeded", "succeeded", 0, True),
-        (Action.WARN, "succeeded", "succeeded", 0, True),
-        (Action.BLOCK_DOWNSTREAM, "blocked", "skipped", 3, False),
-        (Action.QUARANTINE, "quarantined", "succeeded", 3, False),
-        (Action.FAIL_TASK, "failed", "skipped", 1, False),
-        (Action.FAIL_RUN, "failed", "skipped", 1, False),
-    ],
-    ids=lambda one: getattr(one, "value", None),
-)
-def test_every_action_does_what_its_row_of_the_table_says(
-    runs: Runs, action: Action, own: str, other: str, code: int, main: bool
-) -> None:
-    policy = GatingPolicy("own", error=action)
-
-    @asset(gate=policy, checks=[in_range("id", max=5)])
-    def guarded(run, first: int = 0):
-        return run.spark.range(first, first + 3)
-
-    @asset
-    def reader(guarded):
-        return guarded.agg(f.max("id").alias("greatest"))
-
-    assert exits(runs.run(guarded, reader)) == 0
-    before = runs.table("guarded").current_snapshot_id
-    state = runs.run(guarded, reader, parameters={"first": "4"})
-    found = {its.status.value for its in state.tasks.values()}
-    assert found == {own, other}
-    assert exits(state) == code
-    assert (runs.table("guarded").current_snapshot_id != before) is main
-    assert max(runs.rows("guarded")) == ((6,) if main else (2,))
-    branches = [name for name in runs.table("guarded").refs if name.startswith("held-")]
-    assert len(branches) == (0 if main else 1)
-    if branches:
-        assert max(runs.rows("guarded", ref=branches[0])) == (6,)
-        assert runs.plan(guarded, reader, parameters={"first": "4"}).plan.spec.tasks
-    assert runs.rows("reader") == [(6,) if main else (2,)]
-
-
-def test_a_check_that_fails_the_run_cancels_the_rest_of_it(runs: Runs) -> None:
-    @asset(checks=[row_count(min=10, severity="critical")])
-    def first(run):
-        return run.spark.range(3)
-
-    @asset(inputs={"people": "people"})
-    def second(people):
-        return people
-
-    state = runs.run(first, people, second, how=HowToRun(parallelism=1))
-    assert ended(state) == {"failed": 1, "cancelled": 2}
-    assert exits(state) == 1
-
-
-def test_a_first_output_that_is_held_back_leaves_an_empty_table(runs: Runs) -> None:
-    @asset(checks=[row_count(min=10)])
-    def small(run):
-        return run.spark.range(3)
-
-    assert ended(runs.run(small)) == {"blocked": 1}
-    assert runs.rows("small") == []
-
-
-def test_bad_rows_are_set_aside_with_their_rules(runs: Runs) -> None:
-    @asset(checks=[not_null("name", quarantine_rows=True), in_range("n", min=0, quarantine_rows=True)])
-    def rows(run):
-        return run.spark.sql("select * from values (1, 'a'), (-1, 'b'), (2, null), (-2, null) as t(n, name)")
-
-    assert exits(runs.run(rows)) == 0
-    assert runs.rows("rows") == [(1, "a")]
-    aside = runs.frame("rows__quarantine").select("n", "name", "arco_rules").collect()
-    assert sorted(tuple(row) for row in aside if row[1]) == [(-1, "b", "in_range(n)")]
-    assert {row[2] for row in aside if row[0] == -2} == {"not_null(name), in_range(n)"}
-
-
-def test_keys_are_checked_against_the_pinned_table(runs: Runs) -> None:
-    @asset(checks=[foreign_key("person", to="people", to_columns="id"), unique("person")])
-    def known(run, person: int = 1):
-        return run.spark.sql(f"select {person} person")
-
-    assert exits(runs.run(people, known)) == 0
-    assert exits(runs.run(people, known, parameters={"person": "9"})) == 3
 
 
 # What stays

@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from arco.kernel.errors import InvalidInput
-from arco.kernel.ids import EventId, clip
+from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import EventId, clip, encode_ulid
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import Event, EventType
 
@@ -25,6 +26,11 @@ LINEAGE_RECORDED = EventType("lineage.lineage_recorded.v1")
 SOURCE = "arco/servo"
 
 P = TypeVar("P", bound="Payload")
+
+
+def derived_event_id(at_ms: int, *about: str) -> str:
+    """The id of an event that several processes may announce: the same for all of them, and known before it happens."""
+    return str(EventId(encode_ulid(at_ms << 80 | int(fingerprint("event", *about)[:20], 16))))
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ What must never enter: Spark, measured numbers, and what is done about a failure
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
@@ -67,7 +68,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(ABC):
     """A check. The name is made of kind and columns unless one is given, and is unique within an asset."""
 
     kind: ClassVar[str]
@@ -103,9 +104,9 @@ class Check:
         return only
 
     @property
+    @abstractmethod
     def expected(self) -> str:
         """What must hold, in words."""
-        raise NotImplementedError
 
     @property
     def fingerprint(self) -> str:

@@ -7,31 +7,17 @@ import pty
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from arco.surface.cli.main import run
 from stand_ins.lake import Lake, pointer_object
+from unit.surface.cli.shell import Ended, Shell, arco
+
+__all__ = ["arco"]
 
 LONG = "a_name_that_is_longer_than_any_terminal_is_wide_" * 4
 ARCO = str(Path(sys.executable).with_name("arco"))
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 async def founded(base_uri: str) -> Lake:
@@ -72,23 +58,6 @@ def folder(made: tuple[Path, Lake], monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.rmtree(home / "lake", ignore_errors=True)
     asyncio.run(lake.write_to(home / "lake"))
     return home
-
-
-@pytest.fixture
-def arco(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
-    """The entry point as the shell calls it."""
-
-    def command(*args: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["arco", *args])
-        code: Any = 0
-        try:
-            run()
-        except SystemExit as ended:
-            code = ended.code or 0
-        captured = capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
-
-    return command
 
 
 def objects(folder: Path) -> dict[str, bytes]:
@@ -134,7 +103,7 @@ def names(ended: Ended) -> list[str]:
 # ls
 
 
-def test_ls_shows_everything_by_name(arco: Callable[..., Ended]) -> None:
+def test_ls_shows_everything_by_name(arco: Shell) -> None:
     ended = arco("ls")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
@@ -146,7 +115,7 @@ def test_ls_shows_everything_by_name(arco: Callable[..., Ended]) -> None:
     assert lines[-2:] == ["5 tables, 1 view in 4 namespaces", "Nothing in: empty"]
 
 
-def test_ls_is_not_cut_when_nobody_looks(arco: Callable[..., Ended]) -> None:
+def test_ls_is_not_cut_when_nobody_looks(arco: Shell) -> None:
     assert f"shop.raw.{LONG} " in arco("ls").out
 
 
@@ -158,7 +127,7 @@ def test_no_column_of_a_narrow_terminal_vanishes(folder: Path) -> None:
         assert max(len(line) for line in said.splitlines() if "\x1b" not in line) <= 72
 
 
-def test_ls_is_filtered(arco: Callable[..., Ended]) -> None:
+def test_ls_is_filtered(arco: Shell) -> None:
     assert names(arco("ls", "shop.raw", "--json")) == [f"shop.raw.{LONG}"]
     assert names(arco("ls", '"eu.west"', "--json")) == ["eu.west.orders"]
     assert names(arco("ls", "--views", "--json")) == ["shop.report"]
@@ -168,7 +137,7 @@ def test_ls_is_filtered(arco: Callable[..., Ended]) -> None:
     assert arco("ls", "--json").json["namespaces"] == [["empty"], ["eu.west"], ["shop"], ["shop", "raw"]]
 
 
-def test_ls_of_what_was_dropped(arco: Callable[..., Ended]) -> None:
+def test_ls_of_what_was_dropped(arco: Shell) -> None:
     ended = arco("ls", "--dropped")
     assert ended.out.splitlines()[1].split()[:3] == ["shop.old", "ICEBERG", "table"]
     (lost,) = arco("ls", "--dropped", "--json").json["dropped"]
@@ -177,14 +146,14 @@ def test_ls_of_what_was_dropped(arco: Callable[..., Ended]) -> None:
     assert arco("ls", "--dropped", "shop.raw").out == "Nothing that was dropped can be restored.\n"
 
 
-def test_ls_of_a_root_without_a_catalog_says_so_and_makes_nothing(arco: Callable[..., Ended], folder: Path) -> None:
+def test_ls_of_a_root_without_a_catalog_says_so_and_makes_nothing(arco: Shell, folder: Path) -> None:
     ended = arco("ls", "--root", "other")
     assert ended.code == 0
     assert ended.err == "arco: there is no catalog default/default in file://other yet\n"
     assert not (folder / "other").exists()
 
 
-def test_another_workspace_is_another_catalog(arco: Callable[..., Ended]) -> None:
+def test_another_workspace_is_another_catalog(arco: Shell) -> None:
     ended = arco("ls", "--warehouse", "default/other", "--json")
     assert (ended.json, ended.code) == ({"tables": [], "namespaces": []}, 0)
     assert arco("ls", "--warehouse", "other").code == 2
@@ -193,7 +162,7 @@ def test_another_workspace_is_another_catalog(arco: Callable[..., Ended]) -> Non
 # show
 
 
-def test_show_an_iceberg_table(arco: Callable[..., Ended]) -> None:
+def test_show_an_iceberg_table(arco: Shell) -> None:
     out = arco("show", "shop.orders").out
     for text in (
         "ICEBERG table",
@@ -210,7 +179,7 @@ def test_show_an_iceberg_table(arco: Callable[..., Ended]) -> None:
     assert plain["columns"][0]["type"] == "long"
 
 
-def test_show_another_format_and_a_view(arco: Callable[..., Ended]) -> None:
+def test_show_another_format_and_a_view(arco: Shell) -> None:
     out = arco("show", "shop.events").out
     for text in ("DELTA table", "s3://elsewhere/t", "1,234", "5.7 kB", "a=1"):
         assert text in out
@@ -218,7 +187,7 @@ def test_show_another_format_and_a_view(arco: Callable[..., Ended]) -> None:
     assert "-- spark\nselect 1 as a\n" in out
 
 
-def test_what_a_client_wrote_is_harmless_to_a_terminal(arco: Callable[..., Ended], folder: Path) -> None:
+def test_what_a_client_wrote_is_harmless_to_a_terminal(arco: Shell, folder: Path) -> None:
     plain = arco("show", "shop.orders", "--json").json
     file = Path(plain["iceberg"]["metadata_location"].removeprefix("file://"))
     evil = "\\u001b]0;owned\\u0007\\u202e\\u009b31m"
@@ -229,7 +198,7 @@ def test_what_a_client_wrote_is_harmless_to_a_terminal(arco: Callable[..., Ended
     assert arco("show", "shop.orders", "--json").json["properties"]["n"] == "\x1b]0;owned\x07\u202e\x9b31m"
 
 
-def test_show_what_has_dots_in_its_name(arco: Callable[..., Ended]) -> None:
+def test_show_what_has_dots_in_its_name(arco: Shell) -> None:
     assert arco("show", '"eu.west".orders', "--json").json["namespace"] == ["eu.west"]
 
 
@@ -244,7 +213,7 @@ def test_show_what_has_dots_in_its_name(arco: Callable[..., Ended]) -> None:
         ("shop..orders", "is not a name"),
     ],
 )
-def test_a_name_that_is_not_there_says_where_it_may_be(arco: Callable[..., Ended], name: str, says: str) -> None:
+def test_a_name_that_is_not_there_says_where_it_may_be(arco: Shell, name: str, says: str) -> None:
     for command in (("show", name), ("drop", name, "--yes"), ("rename", name, "shop.x")):
         ended = arco(*command)
         assert ended.code == 2
@@ -252,14 +221,14 @@ def test_a_name_that_is_not_there_says_where_it_may_be(arco: Callable[..., Ended
         assert says in ended.err
 
 
-def test_a_table_is_no_namespace(arco: Callable[..., Ended]) -> None:
+def test_a_table_is_no_namespace(arco: Shell) -> None:
     ended = arco("ls", "shop.orders")
     assert ended.code == 2
     assert "arco show 'shop.orders' shows it" in ended.err
     assert "there is no namespace nope" in arco("ls", "nope").err
 
 
-def test_metadata_outside_the_root_is_read_where_it_is_allowed(arco: Callable[..., Ended], folder: Path) -> None:
+def test_metadata_outside_the_root_is_read_where_it_is_allowed(arco: Shell, folder: Path) -> None:
     plain = arco("show", "shop.orders", "--json").json
     outside = folder / "outside" / "00002-x.metadata.json"
     outside.parent.mkdir(exist_ok=True)
@@ -280,7 +249,7 @@ def test_metadata_outside_the_root_is_read_where_it_is_allowed(arco: Callable[..
 # history
 
 
-def test_history_is_newest_first(arco: Callable[..., Ended]) -> None:
+def test_history_is_newest_first(arco: Shell) -> None:
     lines = arco("history", "shop.orders").out.splitlines()
     assert [line.split()[2] for line in lines[1:]] == ["committed", "committed", "committed", "created"]
     assert lines[1].rstrip().endswith("(current)")
@@ -289,20 +258,20 @@ def test_history_is_newest_first(arco: Callable[..., Ended]) -> None:
     assert len(arco("history", "shop.orders", "--limit", "0", "--json").json["happenings"]) == 4
 
 
-def test_history_of_a_dropped_table(arco: Callable[..., Ended]) -> None:
+def test_history_of_a_dropped_table(arco: Shell) -> None:
     told = arco("history", "shop.old", "--json").json["happenings"]
     assert [one["what"] for one in told] == ["dropped", "committed", "committed", "created"]
     assert arco("history", "shop.old").out.splitlines()[1].split()[2] == "dropped"
 
 
-def test_history_of_what_never_was(arco: Callable[..., Ended]) -> None:
+def test_history_of_what_never_was(arco: Shell) -> None:
     assert "it is called shop.second now" in arco("history", "shop.first").err
 
 
 # drop, undrop, rename
 
 
-def test_a_table_is_dropped_and_restored(arco: Callable[..., Ended]) -> None:
+def test_a_table_is_dropped_and_restored(arco: Shell) -> None:
     ended = arco("drop", "shop.orders", "--yes")
     assert ended.code == 0
     assert ended.out.startswith("Dropped table shop.orders.\nRestore it with: arco undrop --drop-id ")
@@ -314,12 +283,12 @@ def test_a_table_is_dropped_and_restored(arco: Callable[..., Ended]) -> None:
     assert arco("verify", "--deep").code == 0
 
 
-def test_a_drop_is_restored_under_another_name(arco: Callable[..., Ended]) -> None:
+def test_a_drop_is_restored_under_another_name(arco: Shell) -> None:
     assert arco("undrop", "shop.old", "--as", '"eu.west"."a.b"').out == 'Restored "eu.west"."a.b".\n'
     assert arco("show", '"eu.west"."a.b"', "--json").json["former_names"][0]["name"] == "old"
 
 
-def test_who_dropped_a_table_is_remembered(arco: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_dropped_a_table_is_remembered(arco: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "carol")
     arco("drop", "shop.events", "--yes")
     assert {one["name"]: one["dropped_by"] for one in arco("ls", "--dropped", "--json").json["dropped"]}[
@@ -327,7 +296,7 @@ def test_who_dropped_a_table_is_remembered(arco: Callable[..., Ended], monkeypat
     ] == "carol"
 
 
-def test_nothing_is_dropped_where_nobody_can_be_asked(arco: Callable[..., Ended], folder: Path) -> None:
+def test_nothing_is_dropped_where_nobody_can_be_asked(arco: Shell, folder: Path) -> None:
     before = objects(folder)
     ended = arco("drop", "shop.orders")
     assert ended.code == 2
@@ -335,14 +304,14 @@ def test_nothing_is_dropped_where_nobody_can_be_asked(arco: Callable[..., Ended]
     assert objects(folder) == before
 
 
-def test_purge_is_only_for_what_arco_keeps(arco: Callable[..., Ended]) -> None:
+def test_purge_is_only_for_what_arco_keeps(arco: Shell) -> None:
     ended = arco("drop", "shop.events", "--purge", "--yes")
     assert ended.code == 2
     assert "not Arco's to purge" in ended.err
     assert arco("drop", "shop.orders", "--purge", "--yes").out.endswith("Its files will be deleted by upkeep.\n")
 
 
-def test_a_person_is_asked_first(arco: Callable[..., Ended], folder: Path) -> None:
+def test_a_person_is_asked_first(arco: Shell, folder: Path) -> None:
     before = objects(folder)
     code, said = at_a_terminal(folder, b"n\n", "drop", "shop.orders")
     assert code == 1
@@ -355,7 +324,7 @@ def test_a_person_is_asked_first(arco: Callable[..., Ended], folder: Path) -> No
     assert arco("show", "shop.orders").code == 2
 
 
-def test_a_table_is_renamed_also_into_another_namespace(arco: Callable[..., Ended]) -> None:
+def test_a_table_is_renamed_also_into_another_namespace(arco: Shell) -> None:
     assert arco("rename", "shop.orders", "shop.raw.orders").out == "Renamed table shop.orders to shop.raw.orders.\n"
     assert arco("show", "shop.raw.orders", "--json").json["owner"] == "ann"
     ended = arco("rename", "shop.raw.orders", "shop.events")
@@ -378,7 +347,7 @@ def test_a_table_is_renamed_also_into_another_namespace(arco: Callable[..., Ende
         ("show",),
     ],
 )
-def test_a_refused_command_changes_nothing(arco: Callable[..., Ended], folder: Path, command: tuple[str, ...]) -> None:
+def test_a_refused_command_changes_nothing(arco: Shell, folder: Path, command: tuple[str, ...]) -> None:
     manifest = "default/default/_catalog/manifests/catalog.manifest.json"
     before = objects(folder)[manifest]
     ended = arco(*command)
@@ -391,7 +360,7 @@ def test_a_refused_command_changes_nothing(arco: Callable[..., Ended], folder: P
 # verify
 
 
-def test_verify_of_a_whole_root(arco: Callable[..., Ended], folder: Path) -> None:
+def test_verify_of_a_whole_root(arco: Shell, folder: Path) -> None:
     before = objects(folder)
     ended = arco("verify", "--deep")
     assert ended.code == 0
@@ -402,7 +371,7 @@ def test_verify_of_a_whole_root(arco: Callable[..., Ended], folder: Path) -> Non
     assert objects(folder) == before
 
 
-def test_verify_of_a_damaged_root(arco: Callable[..., Ended], folder: Path) -> None:
+def test_verify_of_a_damaged_root(arco: Shell, folder: Path) -> None:
     uuid = arco("show", "shop.orders", "--json").json["uuid"]
     (folder / "lake" / pointer_object(uuid)).unlink()
     ended = arco("verify")
@@ -417,13 +386,13 @@ def test_verify_of_a_damaged_root(arco: Callable[..., Ended], folder: Path) -> N
     assert [one["code"] for one in plain.json["findings"]] == ["pointer_missing"]
 
 
-def test_verify_of_nothing(arco: Callable[..., Ended]) -> None:
+def test_verify_of_nothing(arco: Shell) -> None:
     ended = arco("verify", "--root", "other")
     assert ended.code == 0
     assert "there is no catalog default/default here yet" in ended.out
 
 
-def test_what_is_not_json_is_never_printed_as_json(arco: Callable[..., Ended]) -> None:
+def test_what_is_not_json_is_never_printed_as_json(arco: Shell) -> None:
     for command in (("ls",), ("ls", "--dropped"), ("show", "shop.events"), ("history", "shop.old"), ("verify", "--deep")):
         assert isinstance(arco(*command, "--json").json, dict)
 
@@ -450,7 +419,7 @@ def test_a_command_loads_arrow_and_pyiceberg_only_for_what_needs_them(command: s
 
 
 @pytest.mark.parametrize("command", ["ls", "show", "history", "drop", "undrop", "rename", "verify"])
-def test_every_command_teaches_by_example(arco: Callable[..., Ended], command: str) -> None:
+def test_every_command_teaches_by_example(arco: Shell, command: str) -> None:
     ended = arco(command, "--help")
     assert ended.code == 0
     assert f"arco {command} " in ended.out

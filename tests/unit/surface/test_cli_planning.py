@@ -1,12 +1,10 @@
 """`arco plan` and `arco explain` on a folder: what people read, what programs read, and that nothing is left behind."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,10 @@ from arco.ledger.execution_events import OUTPUT_HELD, OutputHeld
 from arco.servo.deploy.deploying import Deployments
 from arco.storage.keys import Domain
 from arco.storage.roots import open_root
-from arco.surface.cli.main import run
 from arco.surface.cli.projects import read_project
+from unit.surface.cli.shell import Shell, arco
+
+__all__ = ["arco"]
 
 ASSETS = '''
 from arco.servo.sdk.authoring import asset, source
@@ -52,20 +52,6 @@ source("rates")
 '''
 
 
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Arco = Callable[..., Ended]
-
-
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shop"
@@ -75,21 +61,6 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.delenv("ARCO_ROOT", raising=False)
     return folder
-
-
-@pytest.fixture
-def arco(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Arco:
-    def command(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["arco", *arguments])
-        code: Any = 0
-        try:
-            run()
-        except SystemExit as ended:
-            code = ended.code or 0
-        out, err = capsys.readouterr()
-        return Ended(int(code), out, err)
-
-    return command
 
 
 async def on_the_lake(folder: Path, work: Callable[[Catalog], Any]) -> Any:
@@ -114,7 +85,7 @@ def deploy(folder: Path) -> Any:
     return asyncio.run(on_the_lake(folder, work))[0]
 
 
-def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, arco: Arco) -> None:
+def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, arco: Shell) -> None:
     ended = arco("plan")
     assert ended.code == 0
     assert ended.out.splitlines() == [
@@ -133,13 +104,13 @@ def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, ar
     assert ended.err == "arco: not deployed yet: arco run deploys it\n"
 
 
-def test_planning_writes_nothing_at_all(shop: Path, arco: Arco) -> None:
+def test_planning_writes_nothing_at_all(shop: Path, arco: Shell) -> None:
     arco("plan")
     arco("explain", "orders")
     assert not (shop / "lake").exists()
 
 
-def test_a_plan_before_and_after_deploying_is_the_same_each_time(shop: Path, arco: Arco) -> None:
+def test_a_plan_before_and_after_deploying_is_the_same_each_time(shop: Path, arco: Shell) -> None:
     def tasks() -> list[str]:
         return [task["id"] for task in arco("plan", "--json").json["spec"]["tasks"]]
 
@@ -151,7 +122,7 @@ def test_a_plan_before_and_after_deploying_is_the_same_each_time(shop: Path, arc
     assert arco("plan").err == ""
 
 
-def test_changed_code_is_said_in_a_line(shop: Path, arco: Arco) -> None:
+def test_changed_code_is_said_in_a_line(shop: Path, arco: Shell) -> None:
     deploy(shop)
     text = (shop / "assets" / "orders.py").read_text()
     (shop / "assets" / "orders.py").write_text(text.replace("return landed", "return landed.limit(1)"))
@@ -160,7 +131,7 @@ def test_changed_code_is_said_in_a_line(shop: Path, arco: Arco) -> None:
     assert "deploying it would be refused" in arco("plan").err
 
 
-def test_words_and_ranges_choose(shop: Path, arco: Arco) -> None:
+def test_words_and_ranges_choose(shop: Path, arco: Shell) -> None:
     chosen = arco("plan", "tag:raw", "--partition", "date=2025-01-05..2025-01-06,2025-01-09").out
     assert "1 task: date 2025-01-05 to 2025-01-06; date 2025-01-09 (3 partitions)" in chosen
     assert "Next: arco run tag:raw" in chosen
@@ -170,7 +141,7 @@ def test_words_and_ranges_choose(shop: Path, arco: Arco) -> None:
     assert "exclude each other" in arco("plan", "--force", "--backfill").err
 
 
-def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Arco) -> None:
+def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Shell) -> None:
     told = arco("explain", "weekly", "--partition", "date=2025-01-10").out.splitlines()
     assert told == [
         "shop.weekly  python, assets/orders.py:15",
@@ -187,7 +158,7 @@ def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Arco)
     assert found["needs"] == ["shop.orders"]
 
 
-def test_explain_shows_what_is_held_back(shop: Path, arco: Arco) -> None:
+def test_explain_shows_what_is_held_back(shop: Path, arco: Shell) -> None:
     asset_id = deploy(shop).assets["shop.orders"].asset_id
     held = OutputHeld(
         materialization_id="01JGQ00000000000000000000M",
@@ -215,7 +186,7 @@ def test_explain_shows_what_is_held_back(shop: Path, arco: Arco) -> None:
     assert "  kept on branch quarantine_x of the table" in told
 
 
-def test_a_project_elsewhere_is_planned_from_anywhere(shop: Path, arco: Arco, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_elsewhere_is_planned_from_anywhere(shop: Path, arco: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     assert "shop.orders" in arco("plan", "--project", str(shop)).out
 
@@ -234,7 +205,7 @@ def test_neither_spark_nor_pyiceberg_is_loaded(shop: Path) -> None:
 # Values of dynamic dimensions
 
 
-def test_values_of_a_dynamic_dimension_become_partitions(shop: Path, arco: Arco) -> None:
+def test_values_of_a_dynamic_dimension_become_partitions(shop: Path, arco: Shell) -> None:
     (shop / "assets" / "invoices.py").write_text(
         "from arco.servo.sdk.authoring import asset\nfrom arco.servo.sdk.dimensions import dynamic\n\n\n"
         '@asset(partitions=dynamic("customer"))\ndef invoices():\n    return None\n'

@@ -56,28 +56,29 @@ class Destinations:
         return found.metadata
 
     @asynccontextmanager
-    async def turn(self, name: TableName) -> AsyncIterator[None]:
-        """Held while a table may be created here: whoever waits finds it when its turn has come."""
-        if await self.load(name) is not None:
-            yield
+    async def turn(self, name: TableName) -> AsyncIterator[TableMetadata | None]:
+        """The table, if there is one. Held while it may be created here: whoever waits finds it when its turn has come."""
+        found = await self.load(name)
+        if found is not None:
+            yield found
             return
         async with self._creating[name]:
-            yield
+            yield await self.load(name)
 
     async def of(
         self,
         asset: AssetDefinition,
         name: TableName,
+        base: TableMetadata | None,
         output: JsonObject,
         *,
         whole: bool = False,
         plain: bool = False,
     ) -> Destination:
-        """Where an output with these columns goes.
+        """Where an output with these columns goes, given the table as it is.
 
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
         """
-        base = await self.load(name)
         if base is None:
             return await self._staged(asset, name, output, plain=plain)
         merged = merge(

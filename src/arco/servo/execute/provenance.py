@@ -11,7 +11,6 @@ from typing import Any
 
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import EventId, encode_ulid
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
 from arco.ledger.execution_events import (
@@ -24,6 +23,7 @@ from arco.ledger.execution_events import (
     MaterializationCompleted,
     OutputHeld,
     Payload,
+    derived_event_id,
 )
 from arco.quality.gates import Decision
 from arco.quality.results import CheckResult
@@ -161,9 +161,8 @@ def _lineage(made: Made) -> Draft:
 
 
 def _draft(made: Made, payload: Payload, kind: EventType, about: str) -> Draft:
-    drawn = int(fingerprint("event", made.materialization_id, str(made.attempt), kind, about)[:20], 16)
-    event_id = EventId(encode_ulid(made.now_ms << 80 | drawn))
-    return payload.draft(kind, str(event_id), subject=str(made.asset.key), run_id=made.run_id)
+    event_id = derived_event_id(made.now_ms, made.materialization_id, str(made.attempt), kind, about)
+    return payload.draft(kind, event_id, subject=str(made.asset.key), run_id=made.run_id)
 
 
 def _counts(made: Made) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from arco.kernel.errors import InvalidInput
+from arco.kernel.fingerprint import fingerprint
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind
 from arco.servo.sdk.run_context import RunContext
 
@@ -50,7 +51,8 @@ def _queried(asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunCo
 
 @contextmanager
 def _views(inputs: Mapping[str, DataFrame], run: RunContext) -> Iterator[dict[str, str]]:
-    stem = f"{_VIEW}_{run.run_id}_{abs(hash((run.asset, str(run.partitions)))):x}_{run.attempt}".lower()
+    about = fingerprint("view", run.run_id, run.asset, str(run.partitions), str(run.attempt))
+    stem = f"{_VIEW}_{about[:32]}"
     names = {name: f"{stem}_{place}" for place, name in enumerate(inputs)}
     try:
         for name, rows in inputs.items():

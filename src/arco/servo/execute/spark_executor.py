@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 
 from arco.catalog.catalog import Catalog
 from arco.iceberg.metadata import MAIN
+from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
 from arco.ledger.run_entries import Failure
 from arco.ledger.run_state import RunState
@@ -137,7 +138,7 @@ class _Work:
 
     def __post_init__(self) -> None:
         world = self.bench.world
-        self.asset = next(one for key, one in world.graph.assets.items() if str(key) == self.task.asset)
+        self.asset = world.graph.assets[AssetKey.parse(self.task.asset)]
         self.selected = world.partitioning(self.asset.key).read(self.task.partitions)
         self.started_ms = self.bench.catalog.parts.clock.now_ms()
 
@@ -145,9 +146,9 @@ class _Work:
         tables, files = await self._inputs()
         done = await self._in_spark("reading", lambda: self._compute(tables, files))
         try:
-            async with self.destinations.turn(table_of(self.asset)):
+            async with self.destinations.turn(table_of(self.asset)) as table:
                 whole = self._replaces_all(done.frames)
-                place = await self.destinations.of(self.asset, table_of(self.asset), done.schema, whole=whole)
+                place = await self.destinations.of(self.asset, table_of(self.asset), table, done.schema, whole=whole)
                 aside = await self._aside_place(done)
                 stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
                 return await self._publish(tables, files, done, place, aside, stored)
@@ -268,7 +269,8 @@ class _Work:
         if done.split.bad is None:
             return None
         schema = iceberg_schema(done.split.bad.schema)
-        return await self.destinations.of(self.asset, quarantine_of(self.asset), schema, plain=True)
+        name = quarantine_of(self.asset)
+        return await self.destinations.of(self.asset, name, await self.destinations.load(name), schema, plain=True)
 
     async def _publish(
         self,

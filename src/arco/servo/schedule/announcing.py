@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import EventId, RunId, encode_ulid
+from arco.kernel.ids import RunId
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
 from arco.ledger.execution_events import (
@@ -19,6 +18,7 @@ from arco.ledger.execution_events import (
     RunCreated,
     TaskBegun,
     TaskEnded,
+    derived_event_id,
 )
 from arco.ledger.run_entries import AnyEntry, RunFinished, TaskEntry, TaskStarted
 from arco.ledger.run_state import ENDED, RunState
@@ -84,7 +84,9 @@ class Announcements:
         return self._draft(payload, RUN_COMPLETED, str(self._run), "")
 
     def _draft(self, payload: Payload, kind: EventType, subject: str, about: str) -> Draft:
-        return payload.draft(kind, event_id(self._run, kind, about), subject=subject, run_id=str(self._run))
+        return payload.draft(
+            kind, derived_event_id(self._run.time_ms, str(self._run), kind, about), subject=subject, run_id=str(self._run)
+        )
 
 
 def begun(run: RunId, plan: Plan, project: str, trigger: str, who: str) -> tuple[Draft, ...]:
@@ -106,12 +108,8 @@ def begun(run: RunId, plan: Plan, project: str, trigger: str, who: str) -> tuple
         assets=plan.spec.selection,
     )
     return (
-        created.draft(RUN_CREATED, event_id(run, RUN_CREATED, ""), subject=str(run), run_id=str(run)),
-        planned.draft(PLAN_GENERATED, event_id(run, PLAN_GENERATED, ""), subject=str(run), run_id=str(run)),
+        created.draft(RUN_CREATED, derived_event_id(run.time_ms, str(run), RUN_CREATED), subject=str(run), run_id=str(run)),
+        planned.draft(
+            PLAN_GENERATED, derived_event_id(run.time_ms, str(run), PLAN_GENERATED), subject=str(run), run_id=str(run)
+        ),
     )
-
-
-def event_id(run: RunId, kind: EventType, about: str) -> str:
-    """The same for everybody who announces the same."""
-    drawn = int(fingerprint("announcement", str(run), kind, about)[:20], 16)
-    return str(EventId(encode_ulid(run.time_ms << 80 | drawn)))

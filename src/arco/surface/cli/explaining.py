@@ -6,7 +6,8 @@ from arco.servo.plan.explanation import Differs, Explanation, Fresh, explain
 from arco.servo.plan.selection import find
 from arco.servo.plan.staleness import World
 from arco.surface.cli.printing import counted, print_json, say, when
-from arco.surface.cli.surveying import At, surveyed
+from arco.surface.cli.projects import At
+from arco.surface.cli.surveying import surveyed
 
 _CODE_CHARS = 12
 

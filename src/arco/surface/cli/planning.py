@@ -14,7 +14,8 @@ from arco.servo.plan.explanation import notes
 from arco.servo.plan.planner import PlanRequest, plan
 from arco.servo.plan.staleness import Reason, World
 from arco.surface.cli.printing import counted, say, size
-from arco.surface.cli.surveying import At, Survey, surveyed
+from arco.surface.cli.projects import At
+from arco.surface.cli.surveying import Survey, surveyed
 
 _SAID = {
     Reason.NEVER: "never published",

@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from arco.kernel.errors import InvalidInput
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
-from arco.surface.cli.running_commands import Backfill, Force, Params, Partitions, Words, pairs
+from arco.surface.cli.running_commands import RANGE, Backfill, Force, Params, Partitions, Words, at_of, pairs, request_of
 
-_RANGE = "date=2025-01-01..2025-01-31"
 Asset = Annotated[str, typer.Argument(metavar="ASSET", help="Such as shop.orders, or orders.", show_default=False)]
 
 
@@ -33,16 +31,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
       arco plan +orders_daily --partition date=2025-01-01..2025-01-31 --why
     """
-    if force and backfill:
-        raise InvalidInput("--force and --backfill exclude each other", hint="--backfill leaves out what is published")
-    planner, surveying = import_module("arco.servo.plan.planner"), import_module("arco.surface.cli.surveying")
-    request = planner.PlanRequest(
-        words=tuple(words or ()),
-        partitions=pairs(partition, "--partition", _RANGE),
-        mode=planner.Mode.FORCE if force else planner.Mode.BACKFILL if backfill else planner.Mode.STALE,
-        parameters=pairs(param, "--param", "limit=10"),
-    )
-    _run("planning", "show_plan", surveying.At(project, root, option or []), request, why=why, json=json)
+    request = request_of(words, partition, param, force=force, backfill=backfill)
+    _run("planning", "show_plan", at_of(project, root, option), request, why=why, json=json)
 
 
 def explain(
@@ -59,9 +49,8 @@ def explain(
 
       arco explain orders_daily --partition date=2025-01-01..2025-01-31
     """
-    surveying = import_module("arco.surface.cli.surveying")
-    asked = pairs(partition, "--partition", _RANGE)
-    _run("explaining", "show_explanation", surveying.At(project, root, option or []), asset, asked, json=json)
+    asked = pairs(partition, "--partition", RANGE)
+    _run("explaining", "show_explanation", at_of(project, root, option), asset, asked, json=json)
 
 
 Dimension = Annotated[
@@ -87,7 +76,7 @@ def list_values(
     option: Options = None,
 ) -> None:
     """List the values that are known."""
-    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    at = at_of(project, root, option)
     _run("partition_values", "list_values", at, asset, json=json)
 
 
@@ -106,7 +95,7 @@ def add_values(
 
       arco partitions add invoices customer acme globex
     """
-    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    at = at_of(project, root, option)
     _run("partition_values", "add_values", at, asset, dimension, values)
 
 
@@ -120,7 +109,7 @@ def remove_values(
     option: Options = None,
 ) -> None:
     """Forget values: their partitions are no longer planned. What was published of them stays in the table."""
-    at = import_module("arco.surface.cli.surveying").At(project, root, option or [])
+    at = at_of(project, root, option)
     _run("partition_values", "remove_values", at, asset, dimension, values)
 
 

@@ -33,6 +33,15 @@ _SPARK_WORDS = {"master", "conf", "jars"}
 
 
 @dataclass(frozen=True, slots=True)
+class At:
+    """Which project a command is about, and where it is published to, as it was given."""
+
+    folder: str
+    root: str | None
+    options: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class SparkWords:
     """What the file says about Spark, as it is written there."""
 

@@ -9,9 +9,9 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -26,54 +26,44 @@ from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.spark_session import SparkSettings
 from arco.servo.execute.spark_threads import any_left
+from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
-from arco.servo.plan.planner import Mode, PlanRequest
+from arco.servo.plan.planner import PlanRequest
+from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.starting import Started, open_run
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_grid, print_json, say, when
-from arco.surface.cli.projects import ProjectFile, read_project
+from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
 from arco.surface.cli.settings import load_settings
 
 EXIT_INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which project, and where it publishes to."""
-
-    folder: str
-    root: str | None
-    options: tuple[str, ...]
-
-
 @asynccontextmanager
-async def at_work(place: Place) -> AsyncIterator[tuple[Pipeline, ProjectFile]]:
+async def at_work(at: At) -> AsyncIterator[Pipeline]:
     """A project, ready to run."""
-    file = read_project(place.folder)
+    file = read_project(at.folder)
     project = file.load()
-    where = file.where(place.root, list(place.options))
+    where = file.where(at.root, at.options)
     settings = load_settings(where.root, list(where.options), where.folder)
     log = file.folder / ".arco" / "spark.log"
     spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
     async with opened(where) as home:
-        yield (
-            Pipeline(
-                catalog=home.catalog,
-                project=project,
-                root=home.root,
-                options=settings.known,
-                spark=spark,
-                by=home.author.principal,
-            ),
-            file,
+        yield Pipeline(
+            catalog=home.catalog,
+            project=project,
+            root=home.root,
+            options=settings.known,
+            spark=spark,
+            by=home.author.principal,
         )
 
 
-async def run(place: Place, request: PlanRequest, how: HowToRun, *, json: bool) -> int:
+async def run(at: At, request: PlanRequest, how: HowToRun, *, json: bool) -> int:
     """Plan, and run what is planned. The exit code says what came of it."""
-    async with at_work(place) as (pipeline, _):
+    async with at_work(at) as pipeline:
         prepared = await pipeline.prepare(request)
         if not prepared.plan.spec.tasks:
             if json:
@@ -87,10 +77,10 @@ async def run(place: Place, request: PlanRequest, how: HowToRun, *, json: bool) 
         return await _driven(pipeline, started, json=json)
 
 
-async def resume(place: Place, run_id: str | None, *, now: bool, json: bool) -> int:
+async def resume(at: At, run_id: str | None, *, now: bool, json: bool) -> int:
     """Go on with a run from what it has published."""
-    async with at_work(place) as (pipeline, _):
-        found = await _last_unfinished(pipeline) if run_id is None else RunId(run_id)
+    async with at_work(at) as pipeline:
+        found = await _last_unfinished(pipeline) if run_id is None else _run_id(run_id)
         started = await pipeline.open(found)
         if started.log.state.is_finished and not started.log.state.owed:
             if not json:
@@ -107,21 +97,13 @@ async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bo
         partitions = sum(task.partition_count for task in tasks)
         say(started_line(str(started.log.run), started.log.state.run.created, len(tasks), partitions))
     with RunDisplay(console, started.plan, _said(pipeline), live=console.is_terminal and not json) as display:
-        watched = replace(pipeline, observer=_Nobody() if json else display)
+        watched = replace(pipeline, observer=NoObserver() if json else display)
         try:
             state = await watched.drive(started, seize=seize)
         except asyncio.CancelledError:
             say(f"left at once; go on with: arco resume {started.log.run}")
             return EXIT_INTERRUPTED
     return _summed_up(started, state, json=json)
-
-
-class _Nobody:
-    def saw(self, _entry: Any, _state: RunState) -> None:
-        return
-
-    def progressed(self, _task: str, _facts: Mapping[str, Any]) -> None:
-        return
 
 
 def _said(pipeline: Pipeline) -> Any:
@@ -132,7 +114,7 @@ def _said(pipeline: Pipeline) -> Any:
         partitioning = by_key[task.asset]
         if not partitioning.axes:
             return ""
-        if any(not getattr(axis, "values", True) for axis in partitioning.axes):
+        if any(isinstance(axis, ListAxis) and axis.dynamic for axis in partitioning.axes):
             return f"{task.partition_count} partitions"
         return partitioning.text(partitioning.read(task.partitions))
 
@@ -224,17 +206,20 @@ async def _found(catalog: Catalog, run: RunId) -> Started | None:
 
 async def _opened_run(home: Opened, run_id: str) -> Started:
     parts = home.catalog.parts
+    return await open_run(parts.tier1.store, parts.scope, _run_id(run_id), parts.clock, parts.entropy)
+
+
+def _run_id(text: str) -> RunId:
     try:
-        wanted = RunId(run_id)
+        return RunId(text)
     except ArcoError as error:
-        raise InvalidInput(f"{clip(run_id)!r} is not the id of a run", hint="arco runs lists them") from error
-    return await open_run(parts.tier1.store, parts.scope, wanted, parts.clock, parts.entropy)
+        raise InvalidInput(f"{clip(text)!r} is not the id of a run", hint="arco runs lists them") from error
 
 
-async def runs(place: Place, run_id: str | None, *, limit: int, json: bool) -> None:
+async def runs(at: At, run_id: str | None, *, limit: int, json: bool) -> None:
     """What ran, newest first; or the tasks of one run."""
-    file = read_project(place.folder)
-    async with opened(file.where(place.root, list(place.options))) as home:
+    file = read_project(at.folder)
+    async with opened(file.where(at.root, at.options)) as home:
         if run_id is not None:
             _print_run(await _opened_run(home, run_id), json=json)
             return
@@ -279,10 +264,10 @@ def _print_run(one: Started, *, json: bool) -> None:
     print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3))
 
 
-async def cancel(place: Place, run_id: str, reason: str) -> None:
+async def cancel(at: At, run_id: str, reason: str) -> None:
     """Ask for the end of a run, wherever it is driven."""
-    file = read_project(place.folder)
-    async with opened(file.where(place.root, list(place.options))) as home:
+    file = read_project(at.folder)
+    async with opened(file.where(at.root, at.options)) as home:
         started = await _opened_run(home, run_id)
         parts = home.catalog.parts
         if await request_cancel(started.log, home.author.principal, reason, parts.clock, parts.entropy):
@@ -299,14 +284,6 @@ def how_to_run(parallel: int, timeout: float | None, key: str | None, *, fail_fa
         on_failure=OnFailure.FAIL_FAST if fail_fast else OnFailure.KEEP_GOING,
         key=key,
     )
-
-
-def mode_of(*, force: bool, backfill: bool) -> Mode:
-    if force and backfill:
-        raise InvalidInput(
-            "--force and --backfill at once", hint="a backfill makes what is missing, force makes everything"
-        )
-    return Mode.FORCE if force else Mode.BACKFILL if backfill else Mode.STALE
 
 
 def interruptible(work: Coroutine[Any, Any, int]) -> int:

@@ -9,6 +9,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
 
+RANGE = "date=2025-01-01..2025-01-31"
 Words = Annotated[
     list[str] | None,
     typer.Argument(
@@ -74,16 +75,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco run tag:daily --force --param limit=10
     """
     running = import_module("arco.surface.cli.running")
-    planner = import_module("arco.servo.plan.planner")
-    request = planner.PlanRequest(
-        words=tuple(words or ()),
-        partitions=pairs(partition, "--partition", "date=2025-01-01..2025-01-31"),
-        mode=running.mode_of(force=force, backfill=backfill),
-        parameters=pairs(param, "--param", "limit=10"),
-    )
+    request = request_of(words, partition, param, force=force, backfill=backfill)
     how = running.how_to_run(parallel, timeout, key, fail_fast=fail_fast, backfill=backfill)
-    place = running.Place(project, root, tuple(option or ()))
-    _exit(running.interruptible(running.run(place, request, how, json=json)))
+    _exit(running.interruptible(running.run(at_of(project, root, option), request, how, json=json)))
 
 
 def resume(
@@ -108,8 +102,7 @@ def resume(
       arco resume 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --now
     """
     running = import_module("arco.surface.cli.running")
-    place = running.Place(project, root, tuple(option or ()))
-    _exit(running.interruptible(running.resume(place, run, now=now, json=json)))
+    _exit(running.interruptible(running.resume(at_of(project, root, option), run, now=now, json=json)))
 
 
 def runs(
@@ -129,8 +122,7 @@ def runs(
       arco runs 01JZ3V5Q0E8Y7M2K4T6B9N1D3F
     """
     running = import_module("arco.surface.cli.running")
-    place = running.Place(project, root, tuple(option or ()))
-    import_module("asyncio").run(running.runs(place, run, limit=limit, json=json))
+    import_module("asyncio").run(running.runs(at_of(project, root, option), run, limit=limit, json=json))
 
 
 def cancel(
@@ -147,8 +139,27 @@ def cancel(
       arco cancel 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --reason "wrong month"
     """
     running = import_module("arco.surface.cli.running")
-    place = running.Place(project, root, tuple(option or ()))
-    import_module("asyncio").run(running.cancel(place, run, reason))
+    import_module("asyncio").run(running.cancel(at_of(project, root, option), run, reason))
+
+
+def request_of(
+    words: list[str] | None, partition: list[str] | None, param: list[str] | None, *, force: bool, backfill: bool
+) -> Any:
+    """What a plan is asked for, as the flags say."""
+    if force and backfill:
+        raise InvalidInput("--force and --backfill exclude each other", hint="--backfill leaves out what is published")
+    planner = import_module("arco.servo.plan.planner")
+    return planner.PlanRequest(
+        words=tuple(words or ()),
+        partitions=pairs(partition, "--partition", RANGE),
+        mode=planner.Mode.FORCE if force else planner.Mode.BACKFILL if backfill else planner.Mode.STALE,
+        parameters=pairs(param, "--param", "limit=10"),
+    )
+
+
+def at_of(project: str, root: str | None, options: list[str] | None) -> Any:
+    """The project that the flags name."""
+    return import_module("arco.surface.cli.projects").At(project, root, options or [])
 
 
 def pairs(given: list[str] | None, flag: str, example: str) -> dict[str, str]:

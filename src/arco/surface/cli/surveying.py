@@ -11,17 +11,8 @@ from arco.servo.execute.gathering import gather
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.sdk.project import Project
 from arco.surface.cli.opening import opened
-from arco.surface.cli.projects import read_project
+from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.settings import load_settings
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """Which project a command is about, as it was given."""
-
-    folder: str
-    root: str | None
-    options: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,113 @@
+"""What checks do to an output, on real Spark: every action of the table, rows that are set aside, keys of other tables."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as f
+
+from arco import asset, foreign_key, in_range, not_null, row_count, unique
+from arco.quality.gates import Action, GatingPolicy
+from arco.servo.execute.pipeline import HowToRun
+from arco.servo.execute.spark_session import Session
+from fixtures.servo.frames import MARKS
+from fixtures.servo.lake import Lake
+from fixtures.servo.runs import Runs, ended, exits
+
+pytest_plugins = ["tests.integration.spark_local"]
+pytestmark = MARKS
+
+
+@pytest.fixture
+def runs(session: Session, home: Lake, tmp_path: Path) -> Runs:
+    return Runs(home, session, tmp_path)
+
+
+@asset
+def people(run: Any) -> Any:
+    return run.spark.createDataFrame([(1, "Ada"), (2, "Bob")], "id bigint, name string")
+
+
+@pytest.mark.parametrize(
+    ("action", "own", "other", "code", "main"),
+    [
+        (Action.CONTINUE, "succeeded", "succeeded", 0, True),
+        (Action.WARN, "succeeded", "succeeded", 0, True),
+        (Action.BLOCK_DOWNSTREAM, "blocked", "skipped", 3, False),
+        (Action.QUARANTINE, "quarantined", "succeeded", 3, False),
+        (Action.FAIL_TASK, "failed", "skipped", 1, False),
+        (Action.FAIL_RUN, "failed", "skipped", 1, False),
+    ],
+    ids=lambda one: getattr(one, "value", None),
+)
+def test_every_action_does_what_its_row_of_the_table_says(
+    runs: Runs, action: Action, own: str, other: str, code: int, main: bool
+) -> None:
+    policy = GatingPolicy("own", error=action)
+
+    @asset(gate=policy, checks=[in_range("id", max=5)])
+    def guarded(run, first: int = 0):
+        return run.spark.range(first, first + 3)
+
+    @asset
+    def reader(guarded):
+        return guarded.agg(f.max("id").alias("greatest"))
+
+    assert exits(runs.run(guarded, reader)) == 0
+    before = runs.table("guarded").current_snapshot_id
+    state = runs.run(guarded, reader, parameters={"first": "4"})
+    found = {its.status.value for its in state.tasks.values()}
+    assert found == {own, other}
+    assert exits(state) == code
+    assert (runs.table("guarded").current_snapshot_id != before) is main
+    assert max(runs.rows("guarded")) == ((6,) if main else (2,))
+    branches = [name for name in runs.table("guarded").refs if name.startswith("held-")]
+    assert len(branches) == (0 if main else 1)
+    if branches:
+        assert max(runs.rows("guarded", ref=branches[0])) == (6,)
+        assert runs.plan(guarded, reader, parameters={"first": "4"}).plan.spec.tasks
+    assert runs.rows("reader") == [(6,) if main else (2,)]
+
+
+def test_a_check_that_fails_the_run_cancels_the_rest_of_it(runs: Runs) -> None:
+    @asset(checks=[row_count(min=10, severity="critical")])
+    def first(run):
+        return run.spark.range(3)
+
+    @asset(inputs={"people": "people"})
+    def second(people):
+        return people
+
+    state = runs.run(first, people, second, how=HowToRun(parallelism=1))
+    assert ended(state) == {"failed": 1, "cancelled": 2}
+    assert exits(state) == 1
+
+
+def test_a_first_output_that_is_held_back_leaves_an_empty_table(runs: Runs) -> None:
+    @asset(checks=[row_count(min=10)])
+    def small(run):
+        return run.spark.range(3)
+
+    assert ended(runs.run(small)) == {"blocked": 1}
+    assert runs.rows("small") == []
+
+
+def test_bad_rows_are_set_aside_with_their_rules(runs: Runs) -> None:
+    @asset(checks=[not_null("name", quarantine_rows=True), in_range("n", min=0, quarantine_rows=True)])
+    def rows(run):
+        return run.spark.sql("select * from values (1, 'a'), (-1, 'b'), (2, null), (-2, null) as t(n, name)")
+
+    assert exits(runs.run(rows)) == 0
+    assert runs.rows("rows") == [(1, "a")]
+    aside = runs.frame("rows__quarantine").select("n", "name", "arco_rules").collect()
+    assert sorted(tuple(row) for row in aside if row[1]) == [(-1, "b", "in_range(n)")]
+    assert {row[2] for row in aside if row[0] == -2} == {"not_null(name), in_range(n)"}
+
+
+def test_keys_are_checked_against_the_pinned_table(runs: Runs) -> None:
+    @asset(checks=[foreign_key("person", to="people", to_columns="id"), unique("person")])
+    def known(run, person: int = 1):
+        return run.spark.sql(f"select {person} person")
+
+    assert exits(runs.run(people, known)) == 0
+    assert exits(runs.run(people, known, parameters={"person": "9"})) == 3

@@ -1,0 +1,118 @@
+"""`arco runs`, `cancel` and `resume` on runs that were written down: no Spark is needed to look at a run, or to end it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.scope import Scope
+from arco.servo.plan.document import PLAN_FORMAT, Estimate, Plan, PlannedTask, PlanSpec
+from arco.servo.schedule.starting import RunRequest, start_run
+from arco.storage.roots import open_root
+
+from .shell import Shell, arco
+
+__all__ = ["arco"]
+
+NOBODY = "01JZ3V5Q0E8Y7M2K4T6B9N1D3F"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run of one task that nobody drives."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ARCO_ROOT", raising=False)
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "a.py").write_text("from arco import asset\n\n\n@asset\ndef orders(run):\n    return run\n")
+    (tmp_path / "arco.toml").write_text('root = "./lake"\n[project]\nname = "shop"\n')
+    (tmp_path / "lake").mkdir()
+    return asyncio.run(_started(tmp_path))
+
+
+async def _started(folder: Path) -> str:
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(str(folder / "lake"), {}, clock, entropy)
+    task = PlannedTask(
+        id="task_00000000000000aa",
+        asset="shop.orders",
+        partitions=[{}],
+        partition_count=1,
+        stage=0,
+        priority=0,
+        depends_on=(),
+        inputs=(),
+        because=(),
+        estimate=Estimate(partitions=1),
+    )
+    spec = PlanSpec(
+        format=PLAN_FORMAT,
+        deployment=NOBODY,
+        code_version="code_of_another_day",
+        snapshot="none",
+        mode="stale",
+        selection=("shop.orders",),
+        partitions={},
+        tasks=(task,),
+    )
+    try:
+        started = await start_run(
+            store, Scope.of("default", "default"), Plan.of(spec), RunRequest(who="ann"), clock, entropy
+        )
+        return str(started.log.run)
+    finally:
+        await store.close()
+
+
+def test_runs_are_listed_with_what_became_of_them(run: str, arco: Shell) -> None:
+    ended = arco("runs")
+    assert ended.code == 0
+    assert run in ended.out
+    assert "1 ready" in ended.out
+    assert "ann" in ended.out
+    (document,) = arco("runs", "--json").json
+    assert document["run"] == run
+    assert document["tasks"][0]["asset"] == "shop.orders"
+
+
+def test_one_run_is_shown_by_its_tasks(run: str, arco: Shell) -> None:
+    assert "shop.orders" in arco("runs", run).out
+
+
+def test_a_run_is_asked_to_end_and_the_log_says_so(run: str, arco: Shell) -> None:
+    assert "is asked to end" in arco("cancel", run, "--reason", "wrong month").out
+    assert "is asked to end" in arco("cancel", run).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["runs", "nonsense"], "'nonsense' is not the id of a run"),
+        (["cancel", "nonsense"], "'nonsense' is not the id of a run"),
+        (["resume", "nonsense"], "'nonsense' is not the id of a run"),
+        (["cancel", NOBODY], NOBODY),
+        (["resume", NOBODY], NOBODY),
+        (["run", "--force", "--backfill"], "exclude each other"),
+        (["run", "--partition", "date"], "has no value"),
+        (["run", "--param", "a=1", "--param", "a=2"], "twice"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_is_said_in_a_line(run: str, arco: Shell, arguments: list[str], says: str) -> None:
+    ended = arco(*arguments)
+    assert ended.code == 2
+    assert says in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_run_of_other_code_is_not_gone_on_with(run: str, arco: Shell) -> None:
+    ended = arco("resume", run)
+    assert ended.code == 2
+    assert "was planned for code code_of_another_day" in ended.err
+
+
+def test_without_a_run_there_is_nothing_to_resume(run: str, arco: Shell, tmp_path: Path) -> None:
+    ended = arco("resume", "--root", str(tmp_path / "other"))
+    assert ended.code == 2
+    assert "arco run plans a new one" in ended.err

@@ -129,7 +129,7 @@ class Check(ABC):
             },
         }
 
-    def _check_rule(self) -> None:
+    def _check_rule(self) -> None:  # noqa: B027 - a kind without a rule of its own has nothing to refuse
         """Raises what is wrong with the kind's own fields."""
 
     def _check_columns(self) -> None:

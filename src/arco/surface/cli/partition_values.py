@@ -12,8 +12,7 @@ from arco.servo.sdk.project import Project
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
-from arco.surface.cli.projects import read_project
-from arco.surface.cli.projects import At
+from arco.surface.cli.projects import At, read_project
 
 
 async def list_values(at: At, asset: str | None, *, json: bool) -> bool:

@@ -34,13 +34,9 @@ types: setup ## strict types
 contract: setup ## the order of the rooms
 	$(BIN)/lint-imports
 
-tests: setup ## the test suite with branch coverage, then the simulation campaigns without (tracing slows them down)
+tests: setup ## the test suite with branch coverage, and the simulation campaigns without
 	@tools/jars.sh
-	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m "not stores and not campaign and not conformance"
-	$(BIN)/coverage combine -q
-	$(BIN)/coverage report
-	$(BIN)/pytest -m campaign
+	@tools/tests.sh
 
 stores: setup ## the contract on the store servers that need Node or Go
 	@tests/servers/build.sh

@@ -1,0 +1,1 @@
+"""Events to Parquet: every table is a join of what events say, so replay, duplicates and reordering change nothing."""

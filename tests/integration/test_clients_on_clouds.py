@@ -3,7 +3,6 @@
 DuckDB is not here. Its iceberg extension takes no address for either: test_client_property_names.py looks.
 """
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -52,8 +51,6 @@ def test_pyiceberg_on_google(google: str) -> None:
 
 @pytest.mark.stores
 def test_pyiceberg_on_azure(microsoft: str) -> None:
-    if importlib.util.find_spec("adlfs") is None:
-        pytest.skip("adlfs is not installed: PyIceberg 0.12 opens abfss:// with nothing else")
     with RestCatalog("arco", uri=microsoft) as catalog:
         assert use(catalog, "adlfs").startswith("abfss://")
 

@@ -77,6 +77,15 @@ def client_config(root: Root, known: Mapping[str, str]) -> dict[str, str]:
             return told
 
 
+def client_defaults(root: Root) -> dict[str, str]:
+    """What every client starts from, and may say otherwise: properties of the catalog, before there is a table.
+
+    A table that is only staged has no file yet, and PyIceberg falls back to PyArrow, which up to 0.12 finds no container of
+    Azure; what it takes for tables that are there works.
+    """
+    return {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"} if root.kind == "az" else {}
+
+
 def _s3(known: Mapping[str, str]) -> dict[str, str]:
     region = known.get("region", _REGION)
     # A server other than Amazon's is reached by path, unless told: that is how Arco itself reaches it.

@@ -22,6 +22,7 @@ from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
+from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
 from arco.servo.plan.writing import Scribe
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
@@ -60,6 +61,8 @@ class World:
         self._versions: dict[AssetKey, Versions] = {}
         self._scribes: dict[Partitioning, Scribe] = {}
         self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
+        self._all_needs = AllNeeds()
+        self._needs: dict[tuple[AssetKey, str, AssetKey], Needs] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
@@ -102,6 +105,17 @@ class World:
             found = self._ends[upstream, reader] = Ends(
                 self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
             )
+        return found
+
+    def needs(self, one: InputDefinition, reader: AssetKey) -> Needs:
+        """What partitions of a reader need of an input that is an asset."""
+        upstream = one.asset
+        assert upstream is not None  # noqa: S101 - as above
+        found = self._needs.get((upstream, one.parameter, reader))
+        if found is None:
+            ends = self.ends(one, reader)
+            found = self._all_needs.between(one.mapping, ends, self.scribe(upstream))
+            self._needs[upstream, one.parameter, reader] = found
         return found
 
     def current(self, key: AssetKey) -> Iterator[tuple[Materialization, PartitionSet]]:
@@ -205,7 +219,7 @@ def _differing(
 ) -> PartitionSet:
     """The upstream partitions that these downstream ones read and that are not what they were."""
     scribe = world.scribe(upstream)
-    needed = given.mapping.needed(partitions, world.ends(given, reader))
+    needed, _ = world.needs(given, reader).of(partitions)
     now = world.versions(upstream).within(needed)
     if now.document(scribe) == recorded:  # the usual case, without reading what was recorded
         return PartitionSet.nothing(scribe.axes)

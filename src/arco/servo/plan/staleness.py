@@ -16,11 +16,12 @@ The answer is made of ranges: one reason for a year of days costs as much as one
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from arco.kernel.asset_key import AssetKey
 from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
-from arco.servo.partitions.sets import PartitionSet
+from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
 from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
@@ -63,6 +64,7 @@ class World:
         self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
         self._all_needs = AllNeeds()
         self._needs: dict[tuple[AssetKey, str, AssetKey], Needs] = {}
+        self._written: dict[tuple[AssetKey, Layer], list[dict[str, Any]]] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
@@ -92,6 +94,19 @@ class World:
                 return Versions.read(scribe, facts.table.versions)
             return Versions(scribe.axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
         return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in facts.materializations))
+
+    def versions_of(self, key: AssetKey, partitions: PartitionSet) -> list[dict[str, Any]]:
+        """What some partitions are now, as a document that nobody may change: asked of the past, and again for the tasks."""
+        versions = self.versions(key)
+        if not versions.pieces:
+            return []
+        if len(partitions.ranges) != 1:
+            return versions.within(partitions).document(self.scribe(key))
+        found = self._written.get((key, partitions.ranges))
+        if found is None:
+            found = versions.within(partitions).document(self.scribe(key))
+            self._written[key, partitions.ranges] = found
+        return found
 
     def present(self, key: AssetKey) -> PartitionSet:
         """What can be read of an asset now."""
@@ -220,7 +235,14 @@ def _differing(
     """The upstream partitions that these downstream ones read and that are not what they were."""
     scribe = world.scribe(upstream)
     needed, _ = world.needs(given, reader).of(partitions)
-    now = world.versions(upstream).within(needed)
-    if now.document(scribe) == recorded:  # the usual case, without reading what was recorded
+    if _says_the_same(world.versions_of(upstream, needed), recorded):  # usual, and found without reading what was recorded
         return PartitionSet.nothing(scribe.axes)
-    return Versions.read(scribe, recorded).within(needed).differing(now)
+    return Versions.read(scribe, recorded).within(needed).differing(world.versions(upstream).within(needed))
+
+
+def _says_the_same(one: list[dict[str, Any]], other: list[dict[str, object]]) -> bool:
+    """Whether two documents of versions have the same entries, in whichever order."""
+    if one == other:
+        return True
+    mine, theirs = ({entry["version"]: entry["partitions"] for entry in entries} for entries in (one, other))
+    return mine == theirs and len(mine) == len(one) == len(other)

@@ -147,6 +147,7 @@ class _Reader:
 
     def __init__(self, world: World, key: AssetKey, one: InputDefinition, made: Mapping[AssetKey, Made]) -> None:
         self._parameter, self._kind = one.parameter, one.kind.value
+        self._world = world
         self._upstream = one.asset
         self._since: int | None = None
         self._fixed: PlannedInput | None = None
@@ -163,9 +164,7 @@ class _Reader:
             )
             return
         self._asset = str(one.asset)
-        self._scribe = world.scribe(one.asset)
         self._needs = world.needs(one, key)
-        self._versions = world.versions(one.asset)
         self._made = made.get(one.asset)
         table = world.snapshot.of(one.asset).table
         self._snapshot_id = None if table is None else table.snapshot_id
@@ -179,7 +178,6 @@ class _Reader:
         if self._fixed is not None:
             return self._fixed
         needed, partitions = self._needs.of(piece)
-        versions = self._versions
         return PlannedInput(
             parameter=self._parameter,
             kind=self._kind,
@@ -188,7 +186,7 @@ class _Reader:
             snapshot_id=self._snapshot_id,
             since=self._since,
             made_by=() if self._made is None else self._made.makers(needed),
-            versions=versions.within(needed).document(self._scribe) if versions.pieces else [],
+            versions=[] if self._upstream is None else self._world.versions_of(self._upstream, needed),
         )
 
 

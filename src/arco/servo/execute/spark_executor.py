@@ -35,7 +35,7 @@ from arco.servo.execute.publish import Publication, Publisher
 from arco.servo.execute.snapshots import Append, Change, ReplaceAll, refuse_outsiders
 from arco.servo.execute.spark_code import computed
 from arco.servo.execute.spark_failures import failure_of
-from arco.servo.execute.spark_guard import Guard
+from arco.servo.execute.spark_guard import Guard, is_worth_watching
 from arco.servo.execute.spark_inputs import Frames, TableInput, frames
 from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
 from arco.servo.execute.spark_quarantine import Split, Stamp, split
@@ -220,7 +220,8 @@ class _Work:
         spark, io = self.bench.threads.session.spark, self.bench.io
         target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
         guard = Guard(self.asset.checks, target.schema, logical_time_ms=self._logical_ms(), known=done.split.results)
-        new = write(guard.watch(done.split.good), target, io)
+        good = done.split.good
+        new = write(guard.watch(good) if is_worth_watching(self._rows_expected(done.split)) else good, target, io)
         kept = None
         if aside is not None and done.split.bad is not None:
             beside = Target.of(aside.written, self.attempt.materialization_id, self.attempt.number)
@@ -236,6 +237,10 @@ class _Work:
         results = guard.results(new, read_back, done.frames.checked)
         everything, change = self._change(new, done.frames, place, target)
         return _Stored(new, everything, change, kept, results)
+
+    def _rows_expected(self, split: Split) -> int | None:
+        """Those that were counted, or else those of the last publishes; None while there was none."""
+        return self.task.estimate.rows or None if split.rows is None else split.rows - split.rows_aside
 
     def _change(self, new: Written, found: Frames, place: Destination, target: Target) -> tuple[Written, Change]:
         """What the output does to the table, and the files that takes."""

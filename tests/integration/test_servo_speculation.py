@@ -34,7 +34,7 @@ pytest_plugins = ["tests.integration.spark_local"]
 pytestmark = MARKS
 
 ROWS, PARTS, SLOW = 3000, 3, 2500
-CHECKS = [row_count(min=ROWS, max=ROWS), in_range("n", max=ROWS - 101, severity="warning"), unique("n")]
+CHECKS = [row_count(min=ROWS, max=ROWS), in_range("n", min=50, max=ROWS - 51, severity="warning"), unique("n")]
 # Many processes that live for a minute: what they would gain from optimizing their code costs more than it saves.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CONF = {

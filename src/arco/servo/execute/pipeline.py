@@ -17,6 +17,7 @@ from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment
+from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
@@ -76,7 +77,8 @@ class Pipeline:
 
     async def prepare(self, request: PlanRequest) -> Prepared:
         """Deploy what is not deployed yet, look at what there is, and plan."""
-        deployment, _ = await self.deployments.deploy(self.project, by=self.by)
+        tables = await columns_of_tables(self.catalog, self.project)
+        deployment, _ = await self.deployments.deploy(self.project, by=self.by, tables=tables)
         snapshot = await gather(self.catalog, self.project, deployment, file_options=self.options)
         made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
         return Prepared(made, snapshot, deployment)

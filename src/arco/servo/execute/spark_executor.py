@@ -10,7 +10,8 @@ What must never enter: deciding what runs, and any other way to commit than the 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,10 +147,9 @@ class _Work:
         tables, files = await self._inputs()
         done = await self._in_spark("reading", lambda: self._compute(tables, files))
         try:
-            async with self.destinations.turn(table_of(self.asset)) as table:
+            async with self.destinations.turn(table_of(self.asset)) as table, self._aside_place(done) as aside:
                 whole = self._replaces_all(done.frames)
                 place = await self.destinations.of(self.asset, table_of(self.asset), table, done.schema, whole=whole)
-                aside = await self._aside_place(done)
                 stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
                 return await self._publish(tables, files, done, place, aside, stored)
         finally:
@@ -270,12 +270,16 @@ class _Work:
 
     # Publishing
 
-    async def _aside_place(self, done: _Computed) -> Destination | None:
+    @asynccontextmanager
+    async def _aside_place(self, done: _Computed) -> AsyncIterator[Destination | None]:
+        """Where rows are set aside, if any are. Several tasks may be the first to do so: they take turns here, too."""
         if done.split.bad is None:
-            return None
-        schema = iceberg_schema(done.split.bad.schema)
+            yield None
+            return
         name = quarantine_of(self.asset)
-        return await self.destinations.of(self.asset, name, await self.destinations.load(name), schema, plain=True)
+        async with self.destinations.turn(name) as table:
+            schema = iceberg_schema(done.split.bad.schema)
+            yield await self.destinations.of(self.asset, name, table, schema, plain=True)
 
     async def _publish(
         self,

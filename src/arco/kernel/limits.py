@@ -153,6 +153,10 @@ LEDGER_SEGMENT_BYTES_MAX = 8 * 1024 * 1024
 # Events that wait in one process for their segment: past it callers are told to come back instead of filling memory.
 LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
 
+# Segments that a follower of the ledger holds at once, and days whose segments it remembers by name.
+LEDGER_TAIL_READS_MAX = 8
+LEDGER_RECENT_DAYS_MAX = 31
+
 # New names tried for one segment before the source of names is reported as broken.
 LEDGER_NAME_ATTEMPTS_MAX = 4
 

@@ -163,7 +163,7 @@ class Appender:
         event = seal(
             draft,
             self._scope,
-            fresh_id=EventId(self._ulids.next()),
+            fresh_id=draft.id or EventId(self._ulids.next()),
             position=self._positions.next(),
             now_ms=self._clock.now_ms(),
         )

@@ -211,11 +211,11 @@ HEAD = ["# The ledger: appending", "", f"| {' | '.join(COLUMNS)} |", "|---" * le
 
 async def report(rounds: int) -> list[str]:
     cases: list[tuple[str, Make, int, int]] = [
-        ("materializations of runs", materializations, 1000, 5),
-        ("materializations of runs", materializations, 100, 20),
-        ("ends of tasks", ended, 1000, 5),
-        ("ends of tasks, sent with a key", posted, 1000, 5),
-        ("ends of tasks", ended, 1, 100),
+        ("materializations of runs", materializations, 1000, 3),
+        ("materializations of runs", materializations, 100, 10),
+        ("ends of tasks", ended, 1000, 3),
+        ("ends of tasks, sent with a key", posted, 1000, 3),
+        ("ends of tasks", ended, 1, 30),
     ]
     rows = [await measure(*case, rounds) for case in cases]
     return [
@@ -234,7 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and no file of results")
     quick = parser.parse_args().quick
-    lines = asyncio.run(report(2 if quick else 9))
+    lines = asyncio.run(report(2 if quick else 5))
     print("\n".join(lines))
     if not quick:
         (ROOT / "bench" / "results" / "ledger.md").write_text("\n".join(lines) + "\n")

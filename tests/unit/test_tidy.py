@@ -44,7 +44,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
-        # A notebook's own loop runs already: what is awaited needs another thread there. Spark's calls block.
+        # A notebook's own loop runs already: what is awaited needs another thread there. Spark's and DuckDB's calls block.
         (
             "arco/storage/local.py",
             "arco/storage/folder_syncs.py",
@@ -52,6 +52,8 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "arco/surface/python/connecting.py",
             "arco/servo/execute/spark_threads.py",
             "arco/servo/execute/pipeline.py",
+            "arco/read/files.py",
+            "arco/read/reader.py",
         ),
     ),
     (

@@ -235,7 +235,7 @@ RULES: tuple[Rule, ...] = (
         Category.CONFIGURATION,
         False,
         (Hint("check the project's settings", "arco validate"),),
-        codes=("invalid_input", "fix_request", "already_exists", "key_reused", "unprocessable"),
+        codes=("invalid_input", "invalid_items", "fix_request", "already_exists", "key_reused", "unprocessable"),
         conditions=("DATA_SOURCE_NOT_FOUND", "INVALID_CONF", "CANNOT_MODIFY", "FEATURE_NOT_ENABLED", "JAVA_GATEWAY_EXITED"),
         sql_states=("42K02", "56038", "F"),
     ),

@@ -346,6 +346,29 @@ def test_declared_columns_are_held_to(runs: Runs) -> None:
     assert runs.rows("declared") == [(1, "x")]
 
 
+def test_a_column_with_an_id_that_is_declared_under_a_new_name_is_renamed(runs: Runs) -> None:
+    def version(name: str) -> Any:
+        columns = [
+            {"id": 1, "name": "id", "required": False, "type": "long"},
+            {"id": 2, "name": name, "required": False, "type": "string"},
+        ]
+
+        @asset(name="renamed", schema={"type": "struct", "fields": columns}, mode="append")
+        def renamed(run):
+            return run.spark.sql(f"select 1L id, 'x' {name}")
+
+        return renamed
+
+    runs.run(version("note"))
+    before = runs.table("renamed").current_schema["fields"]
+    assert ended(runs.run(version("remark"))) == {"succeeded": 1}
+    after = runs.table("renamed").current_schema["fields"]
+    assert [one["name"] for one in after] == ["id", "remark"]
+    assert [one["id"] for one in after] == [one["id"] for one in before]
+    # Files from before the rename are still there, and their values are found.
+    assert runs.rows("renamed") == [(1, "x"), (1, "x")]
+
+
 # Inputs
 
 

@@ -1,12 +1,14 @@
 """What an output's columns mean for the table they go to: which column is which id, what is added, widened or left out.
 
-Columns are found by name, because an output has only names; from then on the id counts. A table's column keeps its type when
+Columns are found by name, because an output has only names; from then on the id counts. A column that the project declares under
+a new name is renamed if the output has that name, and not the old one. A table's column keeps its type when
 the output's is narrower, takes the output's when that is wider, and anything else is refused by name. Whether a change is
 allowed at all is decided elsewhere (`quality/compatibility.py`), on the two schemas.
 
 What must never enter: Spark. A schema here is the JSON document of the table format.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -37,10 +39,11 @@ class Merged:
     widened: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    renamed: tuple[str, ...] = ()
 
     @property
     def evolves(self) -> bool:
-        return bool(self.added or self.widened or self.dropped)
+        return bool(self.added or self.widened or self.dropped or self.renamed)
 
 
 def with_new_ids(schema: JsonObject) -> JsonObject:
@@ -49,32 +52,41 @@ def with_new_ids(schema: JsonObject) -> JsonObject:
 
 
 def merge(
-    table: JsonObject, output: JsonObject, *, last_column_id: int, missing: Missing = Missing.KEEP, format_version: int = 2
+    table: JsonObject,
+    output: JsonObject,
+    *,
+    last_column_id: int,
+    missing: Missing = Missing.KEEP,
+    format_version: int = 2,
+    names: Mapping[int, str] | None = None,
 ) -> Merged:
-    """A table's schema after an output with these columns was published to it."""
-    merger = _Merger(count(last_column_id + 1), missing, format_version)
+    """A table's schema after an output with these columns was published to it. `names` are those declared for fields, by id."""
+    merger = _Merger(count(last_column_id + 1), missing, format_version, names or {})
     fields = merger.fields(table["fields"], output["fields"], "")
     identifiers = [one for one in table.get("identifier-field-ids") or () if any(field["id"] == one for field in fields)]
     schema: JsonObject = {**table, "fields": fields}
     if table.get("identifier-field-ids"):
         schema["identifier-field-ids"] = identifiers
     dropped = tuple(merger.missing) if missing is Missing.DROP else ()
-    return Merged(schema, tuple(merger.added), tuple(merger.widened), tuple(merger.missing), dropped)
+    return Merged(schema, tuple(merger.added), tuple(merger.widened), tuple(merger.missing), dropped, tuple(merger.renamed))
 
 
 class _Merger:
     """One walk over both schemas, with the ids that are still free."""
 
-    def __init__(self, free: "count[int]", missing: Missing, format_version: int) -> None:
+    def __init__(self, free: "count[int]", missing: Missing, format_version: int, names: Mapping[int, str]) -> None:
         self._free = free
+        self._names = names
         self._on_missing = missing
         self._format_version = format_version
         self.added: list[str] = []
         self.widened: list[str] = []
         self.missing: list[str] = []
+        self.renamed: list[str] = []
 
     def fields(self, table: list[JsonObject], output: list[JsonObject], above: str) -> list[JsonObject]:
         theirs = {field["name"]: field for field in output}
+        table = [self._under_its_declared_name(field, table, theirs, above) for field in table]
         _refuse_case_twins(table, theirs, above)
         kept = []
         for field in table:
@@ -88,6 +100,16 @@ class _Merger:
                     raise InvalidMetadata(f"the output has no column {clip(path)!r}, which is required", hint="write it")
                 kept.append(field)
         return [*kept, *(self._new(field, above) for field in theirs.values())]
+
+    def _under_its_declared_name(
+        self, field: JsonObject, table: list[JsonObject], output: Mapping[str, JsonObject], above: str
+    ) -> JsonObject:
+        name = self._names.get(field["id"], field["name"])
+        taken = {one["name"] for one in table}
+        if name in taken or name not in output or field["name"] in output:
+            return field
+        self.renamed.append(f"{above}{field['name']}")
+        return {**field, "name": name}
 
     def _new(self, field: JsonObject, above: str) -> JsonObject:
         self.added.append(f"{above}{field['name']}")

@@ -20,6 +20,7 @@ from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import AlreadyExists, InvalidMetadata, NotFound
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Schema, mismatches
+from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.layout import partition_spec, sort_order
 from arco.servo.execute.output_schema import Missing, merge, with_new_ids
 from arco.servo.execute.publish import SOURCE, evolved
@@ -74,8 +75,9 @@ class Destinations:
         *,
         whole: bool = False,
         plain: bool = False,
+        declared: RegisteredSchema | None = None,
     ) -> Destination:
-        """Where an output with these columns goes, given the table as it is.
+        """Where an output with these columns goes, given the table as it is. `declared` is its schema as it was deployed.
 
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
         """
@@ -87,6 +89,7 @@ class Destinations:
             last_column_id=base.last_column_id,
             missing=Missing.DROP if whole else Missing.KEEP,
             format_version=base.format_version,
+            names=_names(declared, base),
         )
         if not merged.evolves:
             return Destination(name, base, base, None, creates=False)
@@ -116,6 +119,14 @@ class Destinations:
         key = self._catalog.parts.markers.request_key(None, "create_namespace", "")
         with suppress(AlreadyExists):
             await create_namespace(self._catalog.parts, levels, {}, key, _AUTHOR)
+
+
+def _names(declared: RegisteredSchema | None, table: TableMetadata) -> dict[int, str]:
+    """The names that a project declares for fields of a table."""
+    columns = () if declared is None else declared.columns
+    return {
+        one.field_id: one.path[-1] for one in columns if one.field_id is not None and one.table_uuid == table.table_uuid
+    }
 
 
 def refuse_incompatible(asset: AssetDefinition, before: JsonObject, after: JsonObject, format_version: int) -> None:

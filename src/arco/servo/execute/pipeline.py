@@ -143,6 +143,7 @@ class Pipeline:
             world=world,
             plan=started.plan,
             asset_ids=_asset_ids(deployment),
+            schemas={key: one.schema for key, one in deployment.assets.items() if one.schema is not None},
             folder=self.project.folder,
             root=self.root,
             state=lambda: started.log.state,

@@ -27,6 +27,7 @@ from arco.kernel.errors import Fenced
 from arco.ledger.run_entries import Failure
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
+from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.data_files import Written
 from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
 from arco.servo.execute.partition_filters import where
@@ -70,6 +71,7 @@ class Bench:
     world: World
     plan: Plan
     asset_ids: Mapping[str, str]
+    schemas: Mapping[str, RegisteredSchema]
     folder: Path
     root: str
     state: Callable[[], RunState]
@@ -149,7 +151,14 @@ class _Work:
         try:
             async with self.destinations.turn(table_of(self.asset)) as table, self._aside_place(done) as aside:
                 whole = self._replaces_all(done.frames)
-                place = await self.destinations.of(self.asset, table_of(self.asset), table, done.schema, whole=whole)
+                place = await self.destinations.of(
+                    self.asset,
+                    table_of(self.asset),
+                    table,
+                    done.schema,
+                    whole=whole,
+                    declared=self.bench.schemas.get(str(self.asset.key)),
+                )
                 stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
                 return await self._publish(tables, files, done, place, aside, stored)
         finally:

@@ -137,3 +137,33 @@ def test_names_that_differ_in_letter_case_only_are_refused(names):
 def test_a_new_table_is_numbered_from_one_level_by_level():
     fresh = with_new_ids(schema(field(9, "s", struct(field(8, "a", "int"))), field(7, "b", "int")))
     assert fresh == {**schema(field(1, "s", struct(field(3, "a", "int"))), field(2, "b", "int")), "schema-id": 0}
+
+
+def test_a_declared_name_renames_a_column_that_the_output_has_under_it():
+    merged = merge(TABLE, schema(field(1, "id", "long"), field(2, "label", "string")), last_column_id=2, names={2: "label"})
+    assert [(one["id"], one["name"]) for one in merged.schema["fields"]] == [(1, "id"), (2, "label")]
+    assert (merged.renamed, merged.added, merged.missing, merged.evolves) == (("name",), (), (), True)
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        (("id", "name"), {2: "label"}),  # the output is still as before
+        (("id", "name", "label"), {2: "label"}),  # it has both
+        (("id", "name"), {2: "id"}),  # another column has that name
+        (("id", "other"), {2: "label"}),  # it has neither
+    ],
+)
+def test_a_declared_name_alone_renames_nothing(output: tuple[str, ...], names: dict[int, str]):
+    columns = [field(number, name, "long" if name == "id" else "string") for number, name in enumerate(output, start=1)]
+    merged = merge(TABLE, schema(*columns), last_column_id=2, names=names)
+    assert merged.renamed == ()
+    assert [one["name"] for one in merged.schema["fields"][:2]] == ["id", "name"]
+
+
+def test_a_nested_column_is_renamed_too():
+    table = schema(field(1, "place", struct(field(2, "town", "string"), field(3, "zip", "string"))))
+    output = schema(field(1, "place", struct(field(2, "city", "string"), field(3, "zip", "string"))))
+    merged = merge(table, output, last_column_id=3, names={2: "city"})
+    assert merged.renamed == ("place.town",)
+    assert merged.schema["fields"][0]["type"]["fields"][0] == field(2, "city", "string")

@@ -5,7 +5,7 @@ there is one file for each kind of question.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,9 +14,10 @@ from arco.fold.shapes import arrow_rows, arrow_schema
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.read.cut import Cut
 from arco.read.files import Files
-from arco.read.views import name, parquet, selected
+from arco.fold.work import StateFile
+from arco.read.views import name, parquet, selected, text
 
-Answer = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
 
 
 @cache
@@ -32,10 +33,15 @@ class Reader:
         self._files = files
         self._tail = {table: rows for table, rows in (tail or {}).items() if rows}
         self._session: Any = None
+        self._kept: dict[str, asyncio.Future[str]] = {}
+        self.touched: dict[str, StateFile] = {}
+        """The files that questions were answered from, by their names."""
 
-    async def relation(self, table: Table, spread: str | None = None) -> str:
-        """The rows of a table as a relation in SQL; with a value of its spreading column, only that value's rows."""
-        layers = self.cut.layers(table, spread)
+    async def relation(self, table: Table, spread: str | Collection[str] | None = None) -> str:
+        """The rows of a table as a relation in SQL; with values of its spreading column, only the rows of those."""
+        wanted = [spread] if isinstance(spread, str) else spread if spread is None else sorted(set(spread))
+        layers = self.cut.layers(table, wanted)
+        self.touched |= {file.key: file for file in layers.files()}
         relations: list[str] = []
         if layers.base:
             relations.append(parquet(await self._files.paths(layers.base)))
@@ -51,17 +57,34 @@ class Reader:
         if unjoined and len(relations) == 1:
             relations.append(self._nothing_of(table))
         chosen = selected(table, relations)
-        if spread is None:
+        if wanted is None:
             return f"({chosen})"
-        key = next(column for column in table.key if column.name == table.spread_by)
-        value = spread.replace("'", "''")
-        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} = {bucket_of(spread)} AND {name(key.name)} = '{value}')"
+        buckets = ", ".join(str(bucket) for bucket in sorted({bucket_of(value) for value in wanted})) or "-1"
+        values = ", ".join(text(value) for value in wanted) or "NULL"
+        return (
+            f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
+        )
 
-    async def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Answer:
+    async def kept(self, relation: str, sql: str) -> str:
+        """A small relation that many questions ask, held in memory as long as this cut is open: a cut never changes."""
+        if relation not in self._kept:
+            create = f"CREATE TABLE {name(relation)} AS {sql}"
+            self._kept[relation] = asyncio.ensure_future(self._keep(relation, create))
+        return await asyncio.shield(self._kept[relation])
+
+    async def _keep(self, relation: str, create: str) -> str:
+        try:
+            await self.rows(create)
+        except BaseException:
+            del self._kept[relation]
+            raise
+        return name(relation)
+
+    async def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """What a query gives, row by row."""
         return await asyncio.to_thread(self._rows, sql, values)
 
-    def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Answer:
+    def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Rows:
         cursor = self.session.cursor()
         try:
             cursor.execute(sql, values or None)
@@ -75,6 +98,7 @@ class Reader:
         """DuckDB, with nothing of the machine open to it but what a question names."""
         if self._session is None:
             self._session = _duckdb().connect(":memory:")
+            self._session.execute("SET parquet_metadata_cache = true")
         return self._session
 
     def close(self) -> None:

@@ -34,6 +34,9 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     checked_at: datetime | None
 
 
+_COLUMNS = ", ".join(CheckResult.__struct_fields__)
+
+
 class LatestChecks(Answer, frozen=True, kw_only=True):
     asset: str
     asset_id: str
@@ -68,7 +71,7 @@ async def latest_by_asset(reader: Reader, asset_ids: Collection[str]) -> dict[st
     """The newest result of each check, of some assets at once."""
     relation = await reader.relation(QUALITY_RESULTS, asset_ids)
     rows = await reader.rows(
-        f"""SELECT * FROM {relation} QUALIFY row_number() OVER (PARTITION BY asset_id, check_id
+        f"""SELECT {_COLUMNS} FROM {relation} QUALIFY row_number() OVER (PARTITION BY asset_id, check_id
             ORDER BY checked_at DESC NULLS LAST, position DESC, materialization_id DESC, partition_id DESC) = 1"""
     )
     found: dict[str, list[CheckResult]] = {}

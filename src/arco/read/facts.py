@@ -14,10 +14,12 @@ from arco.kernel.limits import EXPLAINED_RUNS_MAX
 from arco.read.answers import document, plain
 from arco.read.boxes import count, holds
 from arco.read.checks import CheckResult, latest_by_asset
-from arco.read.incarnations import Incarnation, newest, tables_by_asset
+from arco.read.incarnations import Incarnation, newest, tables_of
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput, Task, held_output, task
 from arco.read.views import text
+
+_TASK_COLUMNS = ", ".join(Task.__struct_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +73,17 @@ async def facts(reader: Reader, asset_ids: Collection[str]) -> dict[str, Facts]:
     ids = sorted(set(asset_ids))
     if not ids:
         return {}
-    rows, (tables, published), checks, held = await asyncio.gather(
-        _assets(reader, ids), _published(reader, ids), latest_by_asset(reader, ids), _held(reader, ids)
+    rows, (tables, current), checks, held = await asyncio.gather(
+        _assets(reader, ids), published(reader, ids), latest_by_asset(reader, ids), _held(reader, ids)
     )
     standing = await _still_held(reader, rows, held)
-    tasks = await _last_tasks(reader, rows, published)
+    tasks = await _last_tasks(reader, rows, current)
     return {
         asset_id: Facts(
             asset_id,
             row,
             tables.get(asset_id),
-            published.get(asset_id, Published()),
+            current.get(asset_id, Published()),
             tuple(checks.get(asset_id, ())),
             tuple(standing.get(asset_id, ())),
             tasks.get(asset_id),
@@ -101,21 +103,25 @@ async def _assets(reader: Reader, ids: list[str]) -> dict[str, dict[str, Any]]:
     return {row["asset_id"]: row for row in await reader.rows(f"SELECT * FROM {relation} WHERE asset IS NOT NULL")}
 
 
-async def _published(reader: Reader, ids: list[str]) -> tuple[dict[str, Incarnation], dict[str, Published]]:
-    tables, relation = await tables_by_asset(reader), await reader.relation(PARTITIONS, ids)
-    committed = await reader.rows(f"SELECT * FROM {tables} WHERE list_contains(?, asset_id)", [ids])
+async def published(
+    reader: Reader, ids: Collection[str]
+) -> tuple[dict[str, Incarnation], dict[str, Published]]:
+    """The table that counts of each asset, and what its partitions come to."""
+    committed = await tables_of(reader, ids)
+    relation = await reader.relation(PARTITIONS, ids)
+    outside = " ".join(
+        f"WHEN {text(row['table_uuid'])} THEN {row['external_sequence_number']}"
+        for row in committed
+        if row["external_sequence_number"] is not None
+    )
+    external = f"CASE table_uuid {outside} END" if outside else "NULL"
     rows = await reader.rows(
-        f"""SELECT p.asset_id, p.table_uuid, count(*) AS partitions, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes,
+        f"""SELECT asset_id, table_uuid, count(*) AS partitions, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes,
             sum(files)::BIGINT AS files, min(partition_key) AS first_key, max(partition_key) AS last_key,
             min(first_published_at) AS born, max(published_at) AS last_at,
-            arg_max(run_id, (published_at, materialization_id)) AS last_run_id,
-            arg_max(materialization_id, (published_at, materialization_id)) AS last_materialization_id,
-            count(*) FILTER (coalesce(p.sequence_number, -1) < t.external_sequence_number) AS marked
-            FROM {relation} p LEFT JOIN (
-                SELECT table_uuid, external_sequence_number FROM {tables} WHERE list_contains(?, asset_id)
-            ) t USING (table_uuid)
-            GROUP BY p.asset_id, p.table_uuid""",
-        [ids],
+            arg_max(run_id, published_at) AS last_run_id, arg_max(materialization_id, published_at) AS last_materialization_id,
+            count(*) FILTER (coalesce(sequence_number, -1) < {external}) AS marked
+            FROM {relation} GROUP BY asset_id, table_uuid"""
     )
     known: dict[str, dict[str, Incarnation]] = {}
     for row in rows:
@@ -164,33 +170,38 @@ async def _still_held(
 
 
 async def _last_tasks(
-    reader: Reader, rows: dict[str, dict[str, Any]], published: dict[str, Published]
+    reader: Reader, rows: dict[str, dict[str, Any]], current: dict[str, Published]
 ) -> dict[str, LastTask]:
     """The newest task of each asset, looked for in the runs of its project from the run of its last publish on."""
     if not rows:
         return {}
-    runs = await reader.relation(RUNS)
-    recent = await reader.kept(
-        "runs_by_project",
-        f"SELECT project, run_id, coalesce(created_at, started_at) AS at FROM {runs} ORDER BY project, at, run_id",
-    )
+    recent = await _runs_by_project(reader)
     asked = ", ".join(
-        f"({text(asset_id)}, {_text(row['project'])}, {_text(published.get(asset_id, Published()).last_run_id)})"
+        f"({text(asset_id)}, {_text(row['project'])}, {_text(current.get(asset_id, Published()).last_run_id)})"
         for asset_id, row in rows.items()
     )
     pairs = await reader.rows(
         f"""WITH asked(asset_id, project, run_id) AS (VALUES {asked}),
-            since AS (SELECT a.asset_id, a.project, a.run_id, r.at FROM asked a LEFT JOIN {recent} r USING (run_id)),
+            since AS (SELECT a.asset_id, a.project, a.run_id, r.begun FROM asked a LEFT JOIN {recent} r USING (run_id)),
             later AS (
-                SELECT s.asset_id, r.run_id, r.at FROM since s JOIN {recent} r USING (project) WHERE s.at IS NULL OR r.at >= s.at
-                UNION SELECT asset_id, run_id, at FROM since WHERE at IS NOT NULL)
+                SELECT s.asset_id, r.run_id, r.begun FROM since s JOIN {recent} r USING (project) WHERE s.begun IS NULL OR r.begun >= s.begun
+                UNION SELECT asset_id, run_id, begun FROM since WHERE begun IS NOT NULL)
             SELECT * FROM later
-            QUALIFY row_number() OVER (PARTITION BY asset_id ORDER BY at DESC, run_id DESC) <= {EXPLAINED_RUNS_MAX}"""
+            QUALIFY row_number() OVER (PARTITION BY asset_id ORDER BY begun DESC, run_id DESC) <= {EXPLAINED_RUNS_MAX}"""
     )
-    begun = {row["run_id"]: plain(row["at"]) for row in pairs}
+    begun = {row["run_id"]: plain(row["begun"]) for row in pairs}
     relation = await reader.relation(TASKS, begun)
-    found = await reader.rows(f"SELECT * FROM {relation} WHERE list_contains(?, asset_id)", [list(rows)])
+    listed = ", ".join(map(text, rows))
+    found = await reader.rows(f"SELECT {_TASK_COLUMNS} FROM {relation} WHERE asset_id IN ({listed})")
     return _newest_tasks(found, begun)
+
+
+async def _runs_by_project(reader: Reader) -> str:
+    async def select() -> str:
+        runs = await reader.relation(RUNS)
+        return f"SELECT project, run_id, coalesce(created_at, started_at) AS begun FROM {runs} ORDER BY project, begun, run_id"
+
+    return await reader.kept("runs_by_project", select)
 
 
 def _newest_tasks(found: Rows, begun: dict[str, datetime | None]) -> dict[str, LastTask]:

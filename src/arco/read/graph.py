@@ -4,10 +4,12 @@ A walk visits a node once, so cycles end; edges that somebody took back are not 
 anything about a node but its name.
 """
 
-from collections.abc import Collection
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -51,25 +53,48 @@ class Walk:
     truncated: bool
 
 
-async def standing_edges(reader: Reader) -> str:
-    """The edges that nobody took back, as a relation."""
-    relation = await reader.relation(LINEAGE_EDGES)
-    columns = ", ".join(Edge.__struct_fields__)
-    return await reader.kept(
-        "standing_edges",
-        f"""SELECT {columns} FROM {relation} WHERE source_id IS NOT NULL AND target_id IS NOT NULL
-            AND NOT coalesce(removed, false) ORDER BY edge_id""",
-    )
+class Graph:
+    """All edges that stand, in memory: their columns as Arrow, and where the edges into and out of each node are."""
+
+    def __init__(self, edges: Any) -> None:
+        self._edges = edges
+        nodes: dict[str, str] = {}
+        self._sources = [nodes.setdefault(one, one) for one in edges.column("source_id").to_pylist()]
+        self._targets = [nodes.setdefault(one, one) for one in edges.column("target_id").to_pylist()]
+        self._into, self._out_of = _places(self._targets), _places(self._sources)
+
+    def beyond(self, node: str, direction: Direction) -> Iterator[tuple[int, str]]:
+        """The edges at a node and the nodes that they lead to."""
+        if direction is Direction.UPSTREAM:
+            return ((at, self._sources[at]) for at in self._into.get(node, ()))
+        return ((at, self._targets[at]) for at in self._out_of.get(node, ()))
+
+    def edges(self, at: Sequence[int]) -> tuple[Edge, ...]:
+        """Edges by their places."""
+        return tuple(shaped(Edge, row) for row in self._edges.take(list(at)).to_pylist())
 
 
-async def edges_of(reader: Reader, nodes: Collection[str], direction: Direction) -> list[Edge]:
-    """The edges into some nodes, or out of them."""
-    edges = await standing_edges(reader)
-    end = "target_id" if direction is Direction.UPSTREAM else "source_id"
-    rows = await reader.rows(
-        f"SELECT * FROM {edges} WHERE {end} IN (SELECT unnest(?)) ORDER BY target, source, edge_id", [sorted(nodes)]
-    )
-    return [shaped(Edge, row) for row in rows]
+async def graph_of(reader: Reader) -> Graph:
+    """The graph of a cut."""
+
+    async def make() -> Graph:
+        relation = await reader.relation(LINEAGE_EDGES)
+        columns = ", ".join(Edge.__struct_fields__)
+        return Graph(
+            await reader.arrow(
+                f"""SELECT {columns} FROM {relation} WHERE source_id IS NOT NULL AND target_id IS NOT NULL
+                    AND NOT coalesce(removed, false) ORDER BY target, source, edge_id"""
+            )
+        )
+
+    return await reader.once("graph", make)
+
+
+def _places(nodes: list[str]) -> dict[str, "array[int]"]:
+    found: dict[str, array[int]] = {}
+    for at, node in enumerate(nodes):
+        found.setdefault(node, array("I")).append(at)
+    return found
 
 
 async def walked(
@@ -78,18 +103,16 @@ async def walked(
     """Everything within so many edges of a node."""
     if not 1 <= depth <= LINEAGE_DEPTH_MAX:
         raise InvalidInput(f"depth={depth} is not between 1 and {LINEAGE_DEPTH_MAX}")
-    depths, edges, frontier = {start: 0}, list[Edge](), [start]
+    graph = await graph_of(reader)
+    depths, gone, frontier = {start: 0}, list[int](), [start]
     for level in range(1, depth + 1):
-        found = await edges_of(reader, frontier, direction)
-        frontier = []
-        for edge in found:
-            node = edge.source_id if direction is Direction.UPSTREAM else edge.target_id
-            if node not in depths:
-                if len(depths) >= nodes_max:
-                    return Walk(depths, tuple(edges), truncated=True)
-                depths[node] = level
-                frontier.append(node)
-            edges.append(edge)
-        if not frontier:
-            break
-    return Walk(depths, tuple(edges), truncated=False)
+        here, frontier = frontier, []
+        for node in here:
+            for at, other in graph.beyond(node, direction):
+                if other not in depths:
+                    if len(depths) >= nodes_max:
+                        return Walk(depths, graph.edges(gone), truncated=True)
+                    depths[other] = level
+                    frontier.append(other)
+                gone.append(at)
+    return Walk(depths, graph.edges(gone), truncated=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 from arco.fold.tables import ICEBERG_TABLES, PARTITIONS
 from arco.read.reader import Reader, Rows
+from arco.read.views import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,21 @@ class Incarnation:
     row: dict[str, Any] | None
 
 
-async def tables_by_asset(reader: Reader) -> str:
-    """The tables that belong to assets, as a relation."""
-    tables = await reader.relation(ICEBERG_TABLES)
-    return await reader.kept("tables_by_asset", f"SELECT * FROM {tables} WHERE asset_id IS NOT NULL ORDER BY asset_id")
+async def tables_of(reader: Reader, asset_ids: Collection[str]) -> Rows:
+    """The rows of the tables that belong to some assets."""
+
+    async def select() -> str:
+        return f"SELECT * FROM {await reader.relation(ICEBERG_TABLES)} WHERE asset_id IS NOT NULL ORDER BY asset_id"
+
+    tables = await reader.kept("tables_by_asset", select)
+    listed = ", ".join(text(one) for one in asset_ids) or "NULL"
+    return await reader.rows(f"SELECT * FROM {tables} WHERE asset_id IN ({listed})")
 
 
 async def incarnations(reader: Reader, asset_ids: Collection[str]) -> dict[str, list[Incarnation]]:
     """The tables of each asset, oldest first: the last one counts."""
-    tables = await tables_by_asset(reader)
+    committed = await tables_of(reader, asset_ids)
     partitions = await reader.relation(PARTITIONS, asset_ids)
-    committed = await reader.rows(f"SELECT * FROM {tables} WHERE list_contains(?, asset_id)", [list(asset_ids)])
     published = await reader.rows(
         f"SELECT asset_id, table_uuid, min(first_published_at) AS born FROM {partitions} GROUP BY ALL"
     )

@@ -3,12 +3,14 @@
 A name that two assets can claim belongs to the one that has it now; then to one that had it; assets that were retired come last.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from arco.fold.tables import ASSETS
 from arco.kernel.errors import NotFound
 from arco.kernel.ids import clip
 from arco.read.reader import Reader
+from arco.read.views import text
 
 _NEAR_MAX = 3
 _NEAR_DISTANCE = 0.4
@@ -24,16 +26,17 @@ class Named:
 
 
 async def asset_names(reader: Reader) -> str:
-    """Every name that finds an asset, as a relation: name, asset_id, asset, standing (the least wins)."""
-    assets = await reader.relation(ASSETS)
-    return await reader.kept(
-        "asset_names",
-        f"""SELECT asset AS name, asset_id, asset, namespace, CASE WHEN retired THEN 2 ELSE 0 END AS standing FROM {assets}
-            WHERE asset IS NOT NULL
+    """Every name that finds an asset, as a relation: name, asset_id, asset, namespace, standing (the least wins)."""
+
+    async def select() -> str:
+        assets = await reader.relation(ASSETS)
+        return f"""SELECT asset AS name, asset_id, asset, namespace, CASE WHEN retired THEN 2 ELSE 0 END AS standing
+            FROM {assets} WHERE asset IS NOT NULL
             UNION ALL
-            SELECT unnest(former_names), asset_id, asset, namespace, CASE WHEN retired THEN 3 ELSE 1 END FROM {assets}
-            WHERE asset IS NOT NULL""",
-    )
+            SELECT unnest(former_names), asset_id, asset, namespace, CASE WHEN retired THEN 3 ELSE 1 END
+            FROM {assets} WHERE asset IS NOT NULL"""
+
+    return await reader.kept("asset_names", select)
 
 
 async def found_asset(reader: Reader, asked: str) -> Named:
@@ -50,12 +53,11 @@ async def found_asset(reader: Reader, asked: str) -> Named:
     return Named(row["asset_id"], row["asset"], asked if row["standing"] in {1, 3} else None)
 
 
-async def found_assets(reader: Reader, ids: list[str]) -> dict[str, str]:
-    """The names of assets by their ids, of those that are known."""
+async def names_of(reader: Reader, ids: Collection[str]) -> dict[str, str]:
+    """The names that assets have now, by their ids; of those that are known."""
     names = await asset_names(reader)
-    rows = await reader.rows(
-        f"SELECT asset_id, asset FROM {names} WHERE standing IN (0, 2) AND list_contains($ids, asset_id)", {"ids": ids}
-    )
+    listed = ", ".join(text(one) for one in ids) or "NULL"
+    rows = await reader.rows(f"SELECT asset_id, asset FROM {names} WHERE standing IN (0, 2) AND asset_id IN ({listed})")
     return {row["asset_id"]: row["asset"] for row in rows}
 
 

@@ -5,10 +5,10 @@ there is one file for each kind of question.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from arco.fold.shapes import arrow_rows, arrow_schema
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
@@ -18,6 +18,7 @@ from arco.fold.work import StateFile
 from arco.read.views import name, parquet, selected, text
 
 Rows = list[dict[str, Any]]
+T = TypeVar("T")
 
 
 @cache
@@ -33,7 +34,7 @@ class Reader:
         self._files = files
         self._tail = {table: rows for table, rows in (tail or {}).items() if rows}
         self._session: Any = None
-        self._kept: dict[str, asyncio.Future[str]] = {}
+        self._made: dict[str, asyncio.Future[Any]] = {}
         self.touched: dict[str, StateFile] = {}
         """The files that questions were answered from, by their names."""
 
@@ -65,20 +66,31 @@ class Reader:
             f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
         )
 
-    async def kept(self, relation: str, sql: str) -> str:
-        """A small relation that many questions ask, held in memory as long as this cut is open: a cut never changes."""
-        if relation not in self._kept:
-            create = f"CREATE TABLE {name(relation)} AS {sql}"
-            self._kept[relation] = asyncio.ensure_future(self._keep(relation, create))
-        return await asyncio.shield(self._kept[relation])
+    async def once(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
+        """Something that many questions need, made once and held as long as this cut is open: a cut never changes."""
+        if what not in self._made:
+            made: asyncio.Future[Any] = asyncio.ensure_future(make())
+            made.add_done_callback(lambda done: self._forget_failure(what, done))
+            self._made[what] = made
+        found: T = await asyncio.shield(self._made[what])
+        return found
 
-    async def _keep(self, relation: str, create: str) -> str:
-        try:
-            await self.rows(create)
-        except BaseException:
-            del self._kept[relation]
-            raise
-        return name(relation)
+    def _forget_failure(self, what: str, done: "asyncio.Future[Any]") -> None:
+        if done.cancelled() or done.exception() is not None:
+            self._made.pop(what, None)
+
+    async def kept(self, relation: str, select: Callable[[], Awaitable[str]]) -> str:
+        """A small relation that many questions ask, held in memory."""
+
+        async def make() -> str:
+            await self.rows(f"CREATE TABLE {name(relation)} AS {await select()}")
+            return name(relation)
+
+        return await self.once(relation, make)
+
+    async def arrow(self, sql: str) -> Any:
+        """What a query gives, as an Arrow table."""
+        return await asyncio.to_thread(lambda: self.session.cursor().execute(sql).to_arrow_table())
 
     async def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """What a query gives, row by row."""

@@ -217,8 +217,10 @@ def _tables(scale: Scale) -> Iterable[tuple[Table, dict[str, str], str]]:
         "definition": "'{\"where\":\"assets.py\",\"compatibility\":\"backward\",\"text\":\"' || repeat('x', 200) || '\"}'",
         "deployed_at": START, "deployed_by": "'ann'", "deployed_order": "'1'",
     }, f"a WHERE a.bucket BETWEEN $low AND $high ORDER BY a.bucket, a.asset_id"  # fmt: skip
-    yield t.PARTITIONS, {**published, "current_order": _ORDER, "first_published_at": _AT, "begun_order": _ORDER}, (
-        f"{kept}{of_run} WHERE {went} AND a.bucket BETWEEN $low AND $high ORDER BY a.bucket, a.asset_id, partition_id"
+    yield (
+        t.PARTITIONS,
+        {**published, "current_order": _ORDER, "first_published_at": _AT, "begun_order": _ORDER},
+        (f"{kept}{of_run} WHERE {went} AND a.bucket BETWEEN $low AND $high ORDER BY a.bucket, a.asset_id, partition_id"),
     )
     yield t.MATERIALIZATIONS, {
         **published, "attempt": "1", "mode": "'replace'", "code": _hex(32, "a.asset_id"), "plan_fingerprint": _hex(32, "r.run_id"),

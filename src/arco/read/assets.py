@@ -11,7 +11,7 @@ from arco.read.checks import CheckResult
 from arco.read.facts import Facts, Published, facts
 from arco.read.health import Freshness, Health, HealthPage, LastRun, Status, health_of
 from arco.read.naming import Named, found_asset
-from arco.read.pages import Listing, Page, Window, paged
+from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput
 
@@ -25,6 +25,9 @@ class Filter(msgspec.Struct, frozen=True):
     kind: str | None = None
     project: str | None = None
     retired: bool = False
+
+
+EVERY_ASSET = Filter()
 
 
 class AssetLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +109,7 @@ class AssetPage(Answer, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
 
 
-async def assets(reader: Reader, wanted: Filter = Filter(), window: Window = Window()) -> Page[AssetLine]:  # noqa: B008 - frozen
+async def assets(reader: Reader, wanted: Filter = EVERY_ASSET, window: Window = FIRST_PAGE) -> Page[AssetLine]:
     """The assets that a filter lets through, by name."""
     rows, cursor = await _listed(reader, wanted, window, "assets")
     return Page(snapshot_id=reader.cut.snapshot_id, items=tuple(map(_line, rows)), next_cursor=cursor)
@@ -119,6 +122,13 @@ async def asset(reader: Reader, asked: str, now_ms: int) -> AssetPage:
     return _page(reader, named, known, health_of(known, now_ms))
 
 
+async def asset_definition(reader: Reader, asset_id: str) -> dict[str, Any]:
+    """The definition of an asset as it was deployed."""
+    rows = await reader.rows(f"SELECT definition FROM {await reader.relation(ASSETS, asset_id)}")
+    found: dict[str, Any] = document(rows[0]["definition"]) or {} if rows else {}
+    return found
+
+
 async def health(reader: Reader, asked: str, now_ms: int) -> HealthPage:
     """The health of one asset."""
     named = await found_asset(reader, asked)
@@ -127,7 +137,10 @@ async def health(reader: Reader, asked: str, now_ms: int) -> HealthPage:
 
 
 async def health_list(
-    reader: Reader, now_ms: int, wanted: Filter = Filter(), window: Window = Window()  # noqa: B008 - frozen
+    reader: Reader,
+    now_ms: int,
+    wanted: Filter = EVERY_ASSET,
+    window: Window = FIRST_PAGE,
 ) -> HealthPage:
     """The health of the assets that a filter lets through, by name."""
     rows, cursor = await _listed(reader, wanted, window, "health")

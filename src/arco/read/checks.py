@@ -9,7 +9,7 @@ import msgspec
 from arco.fold.tables import QUALITY_RESULTS
 from arco.read.answers import Answer, document, shaped
 from arco.read.naming import found_asset
-from arco.read.pages import Listing, Page, Window, paged
+from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.reader import Reader
 
 
@@ -48,13 +48,15 @@ async def latest_checks(reader: Reader, asked: str) -> LatestChecks:
     named = await found_asset(reader, asked)
     found = (await latest_by_asset(reader, [named.asset_id])).get(named.asset_id, ())
     checks = tuple(sorted(found, key=lambda one: (one.passed is not False, one.check_name or "", one.check_id)))
-    return LatestChecks(
-        snapshot_id=reader.cut.snapshot_id, asset=named.asset, asset_id=named.asset_id, checks=checks
-    )
+    return LatestChecks(snapshot_id=reader.cut.snapshot_id, asset=named.asset, asset_id=named.asset_id, checks=checks)
 
 
 async def check_history(
-    reader: Reader, asked: str, *, check: str | None = None, window: Window = Window()  # noqa: B008 - frozen
+    reader: Reader,
+    asked: str,
+    *,
+    check: str | None = None,
+    window: Window = FIRST_PAGE,
 ) -> Page[CheckResult]:
     """Results of one check of an asset, by its name or id, or of all of them; newest first."""
     named = await found_asset(reader, asked)

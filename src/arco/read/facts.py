@@ -103,9 +103,7 @@ async def _assets(reader: Reader, ids: list[str]) -> dict[str, dict[str, Any]]:
     return {row["asset_id"]: row for row in await reader.rows(f"SELECT * FROM {relation} WHERE asset IS NOT NULL")}
 
 
-async def published(
-    reader: Reader, ids: Collection[str]
-) -> tuple[dict[str, Incarnation], dict[str, Published]]:
+async def published(reader: Reader, ids: Collection[str]) -> tuple[dict[str, Incarnation], dict[str, Published]]:
     """The table that counts of each asset, and what its partitions come to."""
     committed = await tables_of(reader, ids)
     relation = await reader.relation(PARTITIONS, ids)
@@ -127,7 +125,9 @@ async def published(
     for row in rows:
         known.setdefault(row["asset_id"], {})[row["table_uuid"]] = Incarnation(row["table_uuid"], row["born"], None)
     for row in committed:
-        known.setdefault(row["asset_id"], {})[row["table_uuid"]] = Incarnation(row["table_uuid"], row["first_commit_at"], row)
+        known.setdefault(row["asset_id"], {})[row["table_uuid"]] = Incarnation(
+            row["table_uuid"], row["first_commit_at"], row
+        )
     counts = {asset_id: table for asset_id, some in known.items() if (table := newest(some.values())) is not None}
     fields = Published.__dataclass_fields__
     found = {
@@ -184,7 +184,8 @@ async def _last_tasks(
         f"""WITH asked(asset_id, project, run_id) AS (VALUES {asked}),
             since AS (SELECT a.asset_id, a.project, a.run_id, r.begun FROM asked a LEFT JOIN {recent} r USING (run_id)),
             later AS (
-                SELECT s.asset_id, r.run_id, r.begun FROM since s JOIN {recent} r USING (project) WHERE s.begun IS NULL OR r.begun >= s.begun
+                SELECT s.asset_id, r.run_id, r.begun FROM since s JOIN {recent} r USING (project)
+                WHERE s.begun IS NULL OR r.begun >= s.begun
                 UNION SELECT asset_id, run_id, begun FROM since WHERE begun IS NOT NULL)
             SELECT * FROM later
             QUALIFY row_number() OVER (PARTITION BY asset_id ORDER BY begun DESC, run_id DESC) <= {EXPLAINED_RUNS_MAX}"""
@@ -199,7 +200,9 @@ async def _last_tasks(
 async def _runs_by_project(reader: Reader) -> str:
     async def select() -> str:
         runs = await reader.relation(RUNS)
-        return f"SELECT project, run_id, coalesce(created_at, started_at) AS begun FROM {runs} ORDER BY project, begun, run_id"
+        return (
+            f"SELECT project, run_id, coalesce(created_at, started_at) AS begun FROM {runs} ORDER BY project, begun, run_id"
+        )
 
     return await reader.kept("runs_by_project", select)
 

@@ -69,6 +69,10 @@ class Graph:
             return ((at, self._sources[at]) for at in self._into.get(node, ()))
         return ((at, self._targets[at]) for at in self._out_of.get(node, ()))
 
+    def edge_ids(self, at: Sequence[int]) -> list[str]:
+        ids: list[str] = self._edges.column("edge_id").take(list(at)).to_pylist()
+        return ids
+
     def edges(self, at: Sequence[int]) -> tuple[Edge, ...]:
         """Edges by their places."""
         return tuple(shaped(Edge, row) for row in self._edges.take(list(at)).to_pylist())

@@ -114,9 +114,7 @@ def worst(found: Collection[Health]) -> Status:
     return next((status for status in order if any(one.status is status for one in found)), Status.UNKNOWN)
 
 
-def _verdict(
-    known: Facts, fresh: Freshness, quality: Quality, last_run: LastRun | None
-) -> tuple[Status, tuple[str, ...]]:
+def _verdict(known: Facts, fresh: Freshness, quality: Quality, last_run: LastRun | None) -> tuple[Status, tuple[str, ...]]:
     if fresh.last_materialized_at is None and last_run is None and not quality.checks and not known.held:
         return Status.UNKNOWN, ("nothing of it was published yet",)
     bad, warnings = [], []

@@ -55,8 +55,16 @@ class Extras(msgspec.Struct, frozen=True):
     executions: bool = False
 
 
+EDGES_ALONE = Extras()
+
+
 async def lineage(
-    reader: Reader, asked: str, direction: Direction, *, depth: int = 1, extras: Extras = Extras()  # noqa: B008 - frozen
+    reader: Reader,
+    asked: str,
+    direction: Direction,
+    *,
+    depth: int = 1,
+    extras: Extras = EDGES_ALONE,
 ) -> Lineage:
     """Everything within so many edges of an asset, in one direction."""
     named = await found_asset(reader, asked)

@@ -35,6 +35,9 @@ class Window(msgspec.Struct, frozen=True):
     cursor: str | None = None
 
 
+FIRST_PAGE = Window()
+
+
 class _Cursor(msgspec.Struct, frozen=True, array_like=True):
     snapshot_id: str
     question: str

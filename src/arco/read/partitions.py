@@ -6,6 +6,7 @@ is current; they are for people and never identifiers: a late event renumbers th
 """
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from arco.kernel.partition_key import PartitionKey
 from arco.read.answers import Answer, document, shaped
 from arco.read.incarnations import Incarnation, incarnations, newest
 from arco.read.naming import Named, found_asset, not_found
-from arco.read.pages import Listing, Page, Window, paged
+from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.reader import Reader
 from arco.read.views import text
 
@@ -82,7 +83,7 @@ class Versions(Answer, frozen=True, kw_only=True):
     versions: tuple[Version, ...]
 
 
-async def partitions(reader: Reader, asked: str, window: Window = Window()) -> Page[Partition]:  # noqa: B008 - frozen
+async def partitions(reader: Reader, asked: str, window: Window = FIRST_PAGE) -> Page[Partition]:
     """The current partitions of an asset, by their keys."""
     named = await found_asset(reader, asked)
     table = newest((await incarnations(reader, [named.asset_id]))[named.asset_id])
@@ -93,7 +94,7 @@ async def partitions(reader: Reader, asked: str, window: Window = Window()) -> P
     return Page(snapshot_id=reader.cut.snapshot_id, items=items, next_cursor=cursor)
 
 
-async def materializations(reader: Reader, asked: str, window: Window = Window()) -> Page[Version]:  # noqa: B008 - frozen
+async def materializations(reader: Reader, asked: str, window: Window = FIRST_PAGE) -> Page[Version]:
     """Everything that was ever published of an asset, newest first."""
     named = await found_asset(reader, asked)
     tables = (await incarnations(reader, [named.asset_id]))[named.asset_id]
@@ -156,10 +157,13 @@ async def _numbered(reader: Reader, asset_id: str, tables: list[Incarnation]) ->
         FROM {relation}"""
 
 
-def _version(row: dict[str, object]) -> Version:
-    found = document(row["input_snapshots"]) if isinstance(row["input_snapshots"], str) else None
+def _version(row: dict[str, Any]) -> Version:
     return shaped(
-        Version, row, input_snapshots=found or {}, checks_failed=tuple(row["checks_failed"] or ()), current=bool(row["current"])  # type: ignore[arg-type]
+        Version,
+        row,
+        input_snapshots=document(row["input_snapshots"]) or {},
+        checks_failed=tuple(row["checks_failed"] or ()),
+        current=bool(row["current"]),
     )
 
 

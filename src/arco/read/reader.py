@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from arco.fold.shapes import arrow_rows, arrow_schema
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
+from arco.fold.work import StateFile
 from arco.read.cut import Cut
 from arco.read.files import Files
-from arco.fold.work import StateFile
 from arco.read.views import name, parquet, selected, text
 
 Rows = list[dict[str, Any]]
@@ -62,9 +62,16 @@ class Reader:
             return f"({chosen})"
         buckets = ", ".join(str(bucket) for bucket in sorted({bucket_of(value) for value in wanted})) or "-1"
         values = ", ".join(text(value) for value in wanted) or "NULL"
-        return (
-            f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
-        )
+        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
+
+    async def spread_in(self, table: Table, files: Collection[StateFile]) -> set[str]:
+        """The values of the spreading column in some files of this cut, and in the tail."""
+        relations = [parquet(await self._files.paths(files))] if files else []
+        if table.name in self._tail:
+            relations.append(self._tail_of(table))
+        column = name(table.spread_by)
+        found = [await self.rows(f"SELECT DISTINCT {column} AS value FROM {one}") for one in relations]
+        return {row["value"] for rows in found for row in rows}
 
     async def once(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         """Something that many questions need, made once and held as long as this cut is open: a cut never changes."""

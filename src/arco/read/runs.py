@@ -13,7 +13,7 @@ from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, RUNS, TASKS
 from arco.kernel.ids import clip
 from arco.read.answers import Answer, document, shaped
 from arco.read.naming import not_found
-from arco.read.pages import Listing, Page, Window, paged
+from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.reader import Reader
 
 
@@ -97,7 +97,11 @@ class RunOutputs(Answer, frozen=True, kw_only=True):
 
 
 async def runs(
-    reader: Reader, *, project: str | None = None, state: str | None = None, window: Window = Window()  # noqa: B008 - frozen
+    reader: Reader,
+    *,
+    project: str | None = None,
+    state: str | None = None,
+    window: Window = FIRST_PAGE,
 ) -> Page[Run]:
     """Runs, newest first."""
     relation = await reader.relation(RUNS)
@@ -135,9 +139,7 @@ async def run_outputs(reader: Reader, run_id: str) -> RunOutputs:
 
 
 def held_output(row: dict[str, Any]) -> HeldOutput:
-    return shaped(
-        HeldOutput, row, partitions=document(row["partitions"]) or [], reasons=tuple(row["reasons"] or ())
-    )
+    return shaped(HeldOutput, row, partitions=document(row["partitions"]) or [], reasons=tuple(row["reasons"] or ()))
 
 
 def task(row: dict[str, Any]) -> Task:

@@ -118,7 +118,9 @@ async def _of_tables(reader: Reader, tables: list[Incarnation]) -> tuple[TableSc
 
 
 async def _declared(reader: Reader, asset_id: str) -> tuple[DeclaredSchema, ...]:
-    rows = await reader.rows(f"SELECT * FROM {await reader.relation(DECLARED_SCHEMAS, asset_id)} ORDER BY ordinal, column_id")
+    rows = await reader.rows(
+        f"SELECT * FROM {await reader.relation(DECLARED_SCHEMAS, asset_id)} ORDER BY ordinal, column_id"
+    )
     by_hash: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_hash.setdefault(row["schema_hash"], []).append(row)

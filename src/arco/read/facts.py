@@ -227,4 +227,4 @@ def _ended(row: dict[str, Any]) -> datetime:
 
 
 def _text(value: str | None) -> str:
-    return "NULL" if value is None else text(value)
+    return "NULL::VARCHAR" if value is None else text(value)

@@ -70,12 +70,15 @@ class Graph:
         return ((at, self._targets[at]) for at in self._out_of.get(node, ()))
 
     def edge_ids(self, at: Sequence[int]) -> list[str]:
-        ids: list[str] = self._edges.column("edge_id").take(list(at)).to_pylist()
-        return ids
+        return [row["edge_id"] for row in self._rows(at, ["edge_id"])]
 
     def edges(self, at: Sequence[int]) -> tuple[Edge, ...]:
         """Edges by their places."""
-        return tuple(shaped(Edge, row) for row in self._edges.take(list(at)).to_pylist())
+        return tuple(shaped(Edge, row) for row in self._rows(at, self._edges.column_names))
+
+    def _rows(self, at: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._edges.select(columns).take(list(at)).to_pylist() if at else []
+        return rows
 
 
 async def graph_of(reader: Reader) -> Graph:

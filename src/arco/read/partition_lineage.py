@@ -163,6 +163,8 @@ async def _steps(reader: Reader, found: Collection[tuple[int, dict[str, Any]]]) 
             Step,
             row,
             depth=depth,
+            source_partitions=row["source_partitions"],
+            target_partitions=row["target_partitions"],
             source=names.get(row["source_id"], row["source_id"]),
             target=names.get(row["target_id"], row["target_id"]),
         )

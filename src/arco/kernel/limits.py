@@ -223,8 +223,10 @@ ANSWER_PAGE_ITEMS_MAX = 1000
 LINEAGE_NODES_MAX = 10_000
 LINEAGE_DEPTH_MAX = 100
 
-# Assets that an explanation looks at on its way upstream, and runs that it looks into for what became of them.
-EXPLAINED_ASSETS_MAX = 200
+# What an explanation looks at on its way upstream: names and tasks of so many assets, everything about a few of them, and runs in
+# which an asset's last task is looked for.
+EXPLAINED_NODES_MAX = 2_000
+EXPLAINED_ASSETS_MAX = 100
 EXPLAINED_RUNS_MAX = 20
 
 # Partitions that an asset is expected to have and that are looked for one by one.

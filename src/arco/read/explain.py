@@ -1,6 +1,6 @@
 """Why an asset is stale or unhealthy: a walk upstream to where it begins, and what to type about it.
 
-Whoever was skipped in a run waits for somebody else of that run, so one look at the run's tasks leads to the first of them.
+Whoever was skipped in a run waits for somebody else, so one look at the tasks of the last runs leads to the first of them.
 Whoever is late without having failed waits for an input that is in trouble; if none is, it is itself where it begins.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, TASKS
-from arco.kernel.limits import EXPLAINED_ASSETS_MAX
+from arco.kernel.limits import EXPLAINED_ASSETS_MAX, EXPLAINED_NODES_MAX
 from arco.read.answers import Answer, document, plain
 from arco.read.causes import (
     Cause,
@@ -24,16 +24,18 @@ from arco.read.causes import (
     task_cause,
 )
 from arco.read.expected import expected_keys
-from arco.read.facts import Facts, facts
-from arco.read.graph import Direction, Graph, graph_of
+from arco.read.facts import Facts, facts, runs_by_project
+from arco.read.graph import Direction, Graph, graph_of, reach
 from arco.read.health import Freshness, Health, LastRun, Quality, Status, freshness_of, health_of
-from arco.read.naming import found_asset, names_of
+from arco.read.naming import asset_names, found_asset, names_of
 from arco.read.reader import Reader
 from arco.read.runs import Task, held_output, task
+from arco.read.views import text
 
 _LEVELS_MAX = 20
 _RECENT = 10
 _WAITED = {"skipped", "pending"}
+Paths = dict[str, tuple[str, ...]]
 _BAD = {"failed", "cancelled", "blocked", "quarantined"}
 
 
@@ -70,67 +72,105 @@ class _Search:
         self.start = start
         self.known: dict[str, Facts] = {start.asset_id: start}
         self.causes: list[Cause] = []
+        self.seen: set[str] = set()
+        self.ended: dict[str, dict[str, Any]] | None = None
         self.truncated = False
 
     async def walk(self) -> None:
-        level: dict[str, tuple[str, ...]] = {self.start.asset_id: (self.start.name,)}
+        level: Paths = {self.start.asset_id: (self.start.name,)}
         for _ in range(_LEVELS_MAX):
-            waiting = await self._settle(level)
-            inputs = {node: self._above(node) for node in waiting}
-            await self._learn({one for some in inputs.values() for one in some})
-            following: dict[str, tuple[str, ...]] = {}
-            for node, path in waiting.items():
-                suspects = [one for one in inputs[node] if one in self.known and self._in_trouble(self.known[one])]
-                if not suspects:
+            ends = await self._settle(level)
+            inputs = {node: self._above(node) for node in ends}
+            await self._learn({*ends, *(one for some in inputs.values() for one in some)})
+            level = {}
+            for node, path in ends.items():
+                suspects = [one for one in inputs[node] if self._is_suspect(one)]
+                if not suspects and node in self.known:
                     self.causes.append(resting_cause(self.known[node], path, self.now_ms))
                 for one in suspects:
-                    following.setdefault(one, (*path, self.known[one].name))
-            level = following
+                    level.setdefault(one, (*path, self.known[one].name))
             if not level:
                 return
         self.truncated = True
 
-    async def _settle(self, level: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Take the causes that lie on this level, or above it in the same run; what is left waits for its inputs."""
-        waiting = {}
+    async def _settle(self, level: Paths) -> Paths:
+        """Take the causes that lie on this level, or above it in the same run; what is left waits for inputs elsewhere."""
+        self.seen |= level.keys()
+        ends: Paths = {}
+        waiting: Paths = {}
         for node, path in level.items():
             known = self.known[node]
             own = own_causes(known, path)
-            if not own and known.last_task is not None and known.last_task.task.state in _WAITED:
-                own = await self._in_the_run(known.last_task.task.run_id, node, path)
             self.causes += own
-            if not own:
+            if not own and known.last_task is not None and known.last_task.task.state in _WAITED:
                 waiting[node] = path
-        return waiting
+            elif not own:
+                ends[node] = path
+        return ends | await self._made_to_wait(waiting) if waiting else ends
 
-    async def _in_the_run(self, run_id: str, start: str, path: tuple[str, ...]) -> list[Cause]:
-        """Who of the same run made this one wait."""
-        relation = await self.reader.relation(TASKS, run_id)
-        columns = ", ".join(Task.__struct_fields__)
-        rows = await self.reader.rows(f"SELECT {columns} FROM {relation} WHERE state <> 'succeeded' ORDER BY task_id")
-        ended = {row["asset_id"]: row for row in rows if row["state"] in _BAD | _WAITED}
-        paths, level, guilty = {start: path}, [start], list[str]()
-        names = await names_of(self.reader, [one for one in ended if one is not None])
+    async def _made_to_wait(self, start: Paths) -> Paths:
+        """Take whoever made these wait in the last runs as causes. What waits for nobody there is given back."""
+        ended = await self._ended()
+        below: dict[str, str] = {}
+        level, guilty, ends = list(start), list[str](), list[str]()
         while level:
             here, level = level, []
             for node in here:
-                for above in self._above(node):
-                    if above in paths or above not in ended:
-                        continue
-                    paths[above] = (*paths[node], names.get(above, above))
-                    (level if ended[above]["state"] in _WAITED else guilty).append(above)
-        return await self._guilty(run_id, [task(ended[one]) for one in guilty], paths)
+                above = [one for one in self._above(node) if one in ended]
+                if not above:
+                    ends.append(node)
+                for one in above:
+                    if one not in self.seen:
+                        self.seen.add(one)
+                        below[one] = node
+                        (level if ended[one]["state"] in _WAITED else guilty).append(one)
+        paths = await self._paths(start, below, [*guilty, *ends])
+        await self._take([task(ended[one]) for one in guilty], paths)
+        return {node: paths[node] for node in ends}
 
-    async def _guilty(self, run_id: str, tasks: list[Task], paths: dict[str, tuple[str, ...]]) -> list[Cause]:
-        relation = await self.reader.relation(HELD_OUTPUTS, {one.asset_id for one in tasks if one.asset_id is not None})
-        rows = await self.reader.rows(f"SELECT * FROM {relation} WHERE run_id = ?", [run_id]) if tasks else []
-        held = {row["task_id"]: held_output(row) for row in rows}
-        causes = []
+    async def _ended(self) -> dict[str, dict[str, Any]]:
+        """What did not succeed upstream, in the last run of each project that has a part in it. Asked once."""
+        if self.ended is None:
+            cone = reach(self.graph, self.start.asset_id, Direction.UPSTREAM, nodes_max=EXPLAINED_NODES_MAX)
+            names, runs = await asset_names(self.reader), await runs_by_project(self.reader)
+            listed = ", ".join(map(text, cone.depths))
+            newest = await self.reader.rows(
+                f"""SELECT max_by(run_id, (begun, run_id)) AS run_id FROM {runs} WHERE project IN (
+                    SELECT project FROM {names} WHERE asset_id IN ({listed})) GROUP BY project"""
+            )
+            last = self.start.last_task
+            known = [row["run_id"] for row in newest] + ([] if last is None else [last.task.run_id])
+            relation = await self.reader.relation(TASKS, known)
+            columns = ", ".join(Task.__struct_fields__)
+            rows = await self.reader.rows(
+                f"SELECT {columns} FROM {relation} WHERE state <> 'succeeded' ORDER BY started_at, task_id"
+            )
+            self.ended = {row["asset_id"]: row for row in rows if row["state"] in _BAD | _WAITED}
+        return self.ended
+
+    async def _paths(self, start: Paths, below: dict[str, str], nodes: list[str]) -> Paths:
+        """The ways from what was asked about to some nodes, in names."""
+        ways: dict[str, list[str]] = {}
+        for node in nodes:
+            way = [node]
+            while way[-1] in below:
+                way.append(below[way[-1]])
+            ways[node] = way[::-1]
+        names = await names_of(self.reader, {one for way in ways.values() for one in way[1:]})
+        return {node: (*start[way[0]], *(names.get(one, one) for one in way[1:])) for node, way in ways.items()}
+
+    async def _take(self, tasks: list[Task], paths: Paths) -> None:
+        """Tasks that went wrong, as causes; with the check where one held the output back."""
+        stopped = {one.asset_id for one in tasks if one.asset_id is not None and one.state in {"blocked", "quarantined"}}
+        held = {}
+        if stopped:
+            relation = await self.reader.relation(HELD_OUTPUTS, stopped)
+            rows = await self.reader.rows(f"SELECT * FROM {relation} ORDER BY held_at")
+            held = {(row["run_id"], row["task_id"]): held_output(row) for row in rows}
         for one in tasks:
             path = paths[one.asset_id or ""]
-            kept = held.get(one.task_id)
-            causes.append(task_cause(one, path[-1], path) if kept is None else held_cause(kept, path[-1], path))
-        return causes
+            kept = held.get((one.run_id, one.task_id))
+            self.causes.append(task_cause(one, path[-1], path) if kept is None else held_cause(kept, path[-1], path))
 
     async def _learn(self, nodes: Iterable[str]) -> None:
         missing = [one for one in nodes if one not in self.known]
@@ -140,6 +180,10 @@ class _Search:
 
     def _above(self, node: str) -> list[str]:
         return sorted({other for _, other in self.graph.beyond(node, Direction.UPSTREAM) if other != node})
+
+    def _is_suspect(self, node: str) -> bool:
+        """In a cycle nobody waits for whoever waits for it."""
+        return node in self.known and node not in self.seen and self._in_trouble(self.known[node])
 
     def _in_trouble(self, known: Facts) -> bool:
         """Late by its own deadline, or by the one that was missed below; or something went wrong with it."""

@@ -175,7 +175,7 @@ async def _last_tasks(
     """The newest task of each asset, looked for in the runs of its project from the run of its last publish on."""
     if not rows:
         return {}
-    recent = await _runs_by_project(reader)
+    recent = await runs_by_project(reader)
     asked = ", ".join(
         f"({text(asset_id)}, {_text(row['project'])}, {_text(current.get(asset_id, Published()).last_run_id)})"
         for asset_id, row in rows.items()
@@ -197,7 +197,9 @@ async def _last_tasks(
     return _newest_tasks(found, begun)
 
 
-async def _runs_by_project(reader: Reader) -> str:
+async def runs_by_project(reader: Reader) -> str:
+    """When the runs of each project began, as a relation."""
+
     async def select() -> str:
         runs = await reader.relation(RUNS)
         return (

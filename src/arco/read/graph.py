@@ -104,13 +104,17 @@ def _places(nodes: list[str]) -> dict[str, "array[int]"]:
     return found
 
 
-async def walked(
-    reader: Reader, start: str, direction: Direction, *, depth: int, nodes_max: int = LINEAGE_NODES_MAX
-) -> Walk:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Nodes with their distance, nearest first, and the places of the edges gone along."""
+
+    depths: dict[str, int]
+    edges: list[int]
+    truncated: bool
+
+
+def reach(graph: Graph, start: str, direction: Direction, *, depth: int = LINEAGE_DEPTH_MAX, nodes_max: int) -> Reach:
     """Everything within so many edges of a node."""
-    if not 1 <= depth <= LINEAGE_DEPTH_MAX:
-        raise InvalidInput(f"depth={depth} is not between 1 and {LINEAGE_DEPTH_MAX}")
-    graph = await graph_of(reader)
     depths, gone, frontier = {start: 0}, list[int](), [start]
     for level in range(1, depth + 1):
         here, frontier = frontier, []
@@ -118,8 +122,21 @@ async def walked(
             for at, other in graph.beyond(node, direction):
                 if other not in depths:
                     if len(depths) >= nodes_max:
-                        return Walk(depths, graph.edges(gone), truncated=True)
+                        return Reach(depths, gone, truncated=True)
                     depths[other] = level
                     frontier.append(other)
                 gone.append(at)
-    return Walk(depths, graph.edges(gone), truncated=False)
+        if not frontier:
+            break
+    return Reach(depths, gone, truncated=False)
+
+
+async def walked(
+    reader: Reader, start: str, direction: Direction, *, depth: int, nodes_max: int = LINEAGE_NODES_MAX
+) -> Walk:
+    """Everything within so many edges of a node, with the edges themselves."""
+    if not 1 <= depth <= LINEAGE_DEPTH_MAX:
+        raise InvalidInput(f"depth={depth} is not between 1 and {LINEAGE_DEPTH_MAX}")
+    graph = await graph_of(reader)
+    found = reach(graph, start, direction, depth=depth, nodes_max=nodes_max)
+    return Walk(found.depths, graph.edges(found.edges), found.truncated)

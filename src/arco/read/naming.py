@@ -26,14 +26,14 @@ class Named:
 
 
 async def asset_names(reader: Reader) -> str:
-    """Every name that finds an asset, as a relation: name, asset_id, asset, namespace, standing (the least wins)."""
+    """Every name that finds an asset, as a relation: name, asset_id, asset, namespace, project, standing (the least wins)."""
 
     async def select() -> str:
         assets = await reader.relation(ASSETS)
-        return f"""SELECT asset AS name, asset_id, asset, namespace, CASE WHEN retired THEN 2 ELSE 0 END AS standing
+        return f"""SELECT asset AS name, asset_id, asset, namespace, project, CASE WHEN retired THEN 2 ELSE 0 END AS standing
             FROM {assets} WHERE asset IS NOT NULL
             UNION ALL
-            SELECT unnest(former_names), asset_id, asset, namespace, CASE WHEN retired THEN 3 ELSE 1 END
+            SELECT unnest(former_names), asset_id, asset, namespace, project, CASE WHEN retired THEN 3 ELSE 1 END
             FROM {assets} WHERE asset IS NOT NULL"""
 
     return await reader.kept("asset_names", select)

@@ -110,7 +110,8 @@ async def _meant(reader: Reader, words: list[str], namespace: str | None) -> lis
 def _chosen(number: int, word: str, rows: list[dict[str, Any]]) -> Iterator[_Meant]:
     here = [row for row in rows if row["number"] == number]
     begun = [row for row in here if row["word"].startswith(word)]
-    for row in (begun or here)[:_MEANT_MAX]:
+    nearest = [row for row in here if row["off"] == here[0]["off"]]
+    for row in (begun or nearest)[:_MEANT_MAX]:
         found = row["word"]
         if begun:
             fits = 1.0 if found == word else _PREFIX * len(word) / len(found)

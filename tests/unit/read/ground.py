@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 
@@ -23,7 +23,7 @@ class Ground:
     def ask(self, question: Callable[..., Awaitable[T]], *about: Any, **more: Any) -> T:
         return self._loop.run(question(self.reader, *about, **more))  # type: ignore[arg-type]
 
-    def __enter__(self) -> "Ground":
+    def __enter__(self) -> Self:
         self._loop = asyncio.Runner()
         return self
 

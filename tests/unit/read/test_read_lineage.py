@@ -105,7 +105,9 @@ def test_lineage_of_a_partition_goes_on_upstream(ground: Ground) -> None:
 def test_lineage_of_a_partition_goes_downstream_by_ranges_that_meet(ground: Ground) -> None:
     steps = ground.ask(partition_lineage, "shop.orders", day_key(2), DOWN, depth=10).steps
     assert [(one.depth, one.target) for one in steps] == [(1, "shop.revenue"), (2, "shop.report"), (3, "shop.dashboard")]
-    read = json.loads(next(one["source_partitions"] for one in ground.world.executions if one["edge_id"] == steps[0].edge_id))
+    read = json.loads(
+        next(one["source_partitions"] for one in ground.world.executions if one["edge_id"] == steps[0].edge_id)
+    )
     assert overlaps(read, days(2, 3))
     assert ground.ask(partition_lineage, "shop.orders", day_key(DAYS - 1), DOWN).steps == ()
 

@@ -176,25 +176,22 @@ async def _last_tasks(
     if not rows:
         return {}
     recent = await runs_by_project(reader)
-    asked = ", ".join(
-        f"({text(asset_id)}, {_text(row['project'])}, {_text(current.get(asset_id, Published()).last_run_id)})"
-        for asset_id, row in rows.items()
+    last = {asset_id: current[asset_id].last_run_id for asset_id in rows if asset_id in current}
+    projects = ", ".join(sorted({text(row["project"]) for row in rows.values() if row["project"]})) or "NULL"
+    runs = ", ".join(sorted({text(run_id) for run_id in last.values() if run_id})) or "NULL"
+    # An asset that was never published has no run to begin with: the newest runs of its project have to do.
+    since = f"(SELECT min(begun) FROM {recent} WHERE run_id IN ({runs}))" if len(last) == len(rows) else "'-infinity'"
+    found = await reader.rows(
+        f"""SELECT run_id, begun FROM {recent} WHERE project IN ({projects})
+            AND begun >= coalesce({since}, '-infinity'::TIMESTAMP)
+            QUALIFY row_number() OVER (PARTITION BY project ORDER BY begun DESC, run_id DESC) <= {EXPLAINED_RUNS_MAX}"""
     )
-    pairs = await reader.rows(
-        f"""WITH asked(asset_id, project, run_id) AS (VALUES {asked}),
-            since AS (SELECT a.asset_id, a.project, a.run_id, r.begun FROM asked a LEFT JOIN {recent} r USING (run_id)),
-            later AS (
-                SELECT s.asset_id, r.run_id, r.begun FROM since s JOIN {recent} r USING (project)
-                WHERE s.begun IS NULL OR r.begun >= s.begun
-                UNION SELECT asset_id, run_id, begun FROM since WHERE begun IS NOT NULL)
-            SELECT * FROM later
-            QUALIFY row_number() OVER (PARTITION BY asset_id ORDER BY begun DESC, run_id DESC) <= {EXPLAINED_RUNS_MAX}"""
-    )
-    begun = {row["run_id"]: plain(row["begun"]) for row in pairs}
+    begun: dict[str, datetime | None] = {run_id: None for run_id in last.values() if run_id}
+    begun |= {row["run_id"]: plain(row["begun"]) for row in found}
     relation = await reader.relation(TASKS, begun)
     listed = ", ".join(map(text, rows))
-    found = await reader.rows(f"SELECT {_TASK_COLUMNS} FROM {relation} WHERE asset_id IN ({listed})")
-    return _newest_tasks(found, begun)
+    tasks = await reader.rows(f"SELECT {_TASK_COLUMNS} FROM {relation} WHERE asset_id IN ({listed})")
+    return _newest_tasks(tasks, begun)
 
 
 async def runs_by_project(reader: Reader) -> str:
@@ -226,7 +223,3 @@ def _when(moment: datetime | None) -> datetime:
 
 def _ended(row: dict[str, Any]) -> datetime:
     return _when(plain(row["ended_at"]))
-
-
-def _text(value: str | None) -> str:
-    return "NULL::VARCHAR" if value is None else text(value)

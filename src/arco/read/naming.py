@@ -42,11 +42,10 @@ async def asset_names(reader: Reader) -> str:
 async def found_asset(reader: Reader, asked: str) -> Named:
     """The asset of a name, a former name or an id."""
     names = await asset_names(reader)
-    rows = await reader.rows(
-        f"""SELECT asset_id, asset, name, standing FROM {names} WHERE name = $asked
-            OR (asset_id = $asked AND standing IN (0, 2)) ORDER BY standing, asset_id LIMIT 1""",
-        {"asked": asked},
-    )
+    columns = "SELECT asset_id, asset, standing"
+    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ? ORDER BY standing, asset_id LIMIT 1", [asked])
+    if not rows:
+        rows = await reader.rows(f"{columns} FROM {names} WHERE asset_id = ? AND standing IN (0, 2)", [asked])
     if not rows:
         raise await _no_such_asset(reader, names, asked)
     row = rows[0]

@@ -23,7 +23,7 @@ from arco.read.views import text
 _QUERY_WORDS_MAX = 8
 _MEANT_MAX = 200
 _PREFIX, _TYPO = 0.7, 0.4
-_CANDIDATES = 50
+_SPARE, _ROUNDS_MAX = 10, 20
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +67,8 @@ async def search(reader: Reader, query: str, *, namespace: str | None = None, li
         raise InvalidInput(f"limit={limit} is not between 1 and {ANSWER_PAGE_ITEMS_MAX}")
     meant = await _meant(reader, words, namespace)
     hits: list[Hit] = []
-    for begin in range(0, 20 * _CANDIDATES, max(limit, _CANDIDATES)):
-        size = max(limit, _CANDIDATES)
+    size = limit + _SPARE
+    for begin in range(0, size * _ROUNDS_MAX, size):
         candidates = await _candidates(reader, meant, namespace, size, begin) if meant else []
         standing = await standing_subjects(reader, candidates)
         hits += [hit for row in candidates if (hit := _hit(row, standing.get((row["namespace"], row["subject_id"]))))]
@@ -126,20 +126,23 @@ async def _candidates(
     """What has the words, by how many words of the query it has, then by how well."""
     relation = await reader.relation(POSTINGS, namespace)
     values = ", ".join(f"({one.number}, {text(one.word)}, {one.fits!r})" for one in meant)
-    listed = ", ".join(sorted({text(one.word) for one in meant}))
-    return await reader.rows(
-        f"""WITH fitting AS (
-                SELECT number, namespace, subject_id, subject_kind, subject, weight * fits AS fits,
-                field || ':' || word AS where_it_is
-                FROM (SELECT namespace, word, subject_id, field, subject_kind, subject, weight FROM {relation}
-                      WHERE word IN ({listed})) JOIN (VALUES {values}) AS m(number, word, fits) USING (word)),
-            best AS (
-                SELECT number, namespace, subject_id, any_value(subject_kind) AS subject_kind, any_value(subject) AS subject,
-                max(fits) AS fits, list(where_it_is) AS places FROM fitting GROUP BY number, namespace, subject_id)
-            SELECT namespace, subject_id, any_value(subject_kind) AS subject_kind, any_value(subject) AS subject,
-            count(*) AS words, sum(fits) AS score, flatten(list(places)) AS places FROM best GROUP BY namespace, subject_id
-            ORDER BY words DESC, score DESC, subject, subject_id LIMIT {size} OFFSET {begin}"""
+    words = f"word IN ({', '.join(sorted({text(one.word) for one in meant}))})"
+    ranked = await reader.rows(
+        f"""WITH best AS (
+                SELECT number, namespace, subject_id, min(subject) AS subject, max(weight * fits) AS fits
+                FROM (SELECT namespace, word, subject_id, subject, weight FROM {relation} WHERE {words})
+                JOIN (VALUES {values}) AS m(number, word, fits) USING (word) GROUP BY number, namespace, subject_id)
+            SELECT namespace, subject_id, count(*) AS words, sum(fits) AS score FROM best GROUP BY namespace, subject_id
+            ORDER BY words DESC, score DESC, min(subject), subject_id LIMIT {size} OFFSET {begin}"""
     )
+    ids = ", ".join(text(row["subject_id"]) for row in ranked) or "NULL"
+    places = await reader.rows(
+        f"""SELECT namespace, subject_id, any_value(subject_kind) AS subject_kind, any_value(subject) AS subject,
+            list(field || ':' || word) AS places FROM {relation} WHERE {words} AND subject_id IN ({ids})
+            GROUP BY namespace, subject_id"""
+    )
+    found = {(row["namespace"], row["subject_id"]): row for row in places}
+    return [row | found[row["namespace"], row["subject_id"]] for row in ranked]
 
 
 def _hit(row: dict[str, Any], now: Standing | None) -> Hit | None:

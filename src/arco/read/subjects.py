@@ -8,6 +8,7 @@ from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS, ICEBERG_TABLES
 from arco.fold.words import words_of
 from arco.read.incarnations import tables_of
 from arco.read.reader import Reader, Rows
+from arco.read.views import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,13 @@ async def standing_subjects(reader: Reader, candidates: Rows) -> dict[tuple[str,
 async def _assets(reader: Reader, ids: list[str], by_column: Collection[str]) -> dict[tuple[str, str], Standing]:
     if not ids:
         return {}
-    relation = await reader.relation(ASSETS, ids)
-    rows = await reader.rows(
-        f"""SELECT asset_id, asset, namespace, description, owners, tags, former_names FROM {relation}
-            WHERE asset IS NOT NULL AND NOT coalesce(retired, false)"""
-    )
+
+    async def select() -> str:
+        return f"""SELECT asset_id, asset, namespace, description, owners, tags, former_names
+            FROM {await reader.relation(ASSETS)} WHERE asset IS NOT NULL AND NOT coalesce(retired, false)"""
+
+    live = await reader.kept("live_assets", select)
+    rows = await reader.rows(f"SELECT * FROM {live} WHERE asset_id IN ({', '.join(map(text, ids))})")
     columns = await _columns(reader, [row["asset_id"] for row in rows if row["asset_id"] in by_column])
     found = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """What questions cost over 10,000 assets, 1,000,000 partitions and 5,000,000 lineage executions: wall, processor, files read.
 
-The asset page, lineage to depth 10, explain and search, asked of assets chosen by a seed, warm (each kind was asked before). Beside
-them the same questions as SQL with indexes on the same rows in a DuckDB file: the floor of a database that is running anyway.
+The asset page, lineage to depth 10, explain and search, asked of assets chosen by a seed, warm (each kind was asked before).
+Beside them the same questions as SQL with indexes on the same rows in a DuckDB file: the floor of a database that runs anyway.
 The world is made once and kept in the folder for temporary files; `--small` takes a small one.
 Usage: python bench/reads.py [--small] [--rounds N] [--without-floor]
 """
@@ -113,9 +113,8 @@ def _awaited(question: Callable[[str], Any]) -> Question:
 def report(cut: Any, ours: list[dict[str, Any]], theirs: dict[str, dict[str, Any]]) -> None:
     total = sum(file.bytes for layers in cut.tables.values() for file in layers.files())
     sizes = ", ".join(f"{name} {sum(file.rows for file in layers.files()):,}" for name, layers in cut.tables.items())
-    print(
-        f"\nrows: {sizes}\nall files: {total / 1e6:.0f} MB; load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
-    )
+    load = f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(f"\nrows: {sizes}\nall files: {total / 1e6:.0f} MB; {load}\n")
     print(
         "| question | p50 ms | p95 ms | goal p95 | cpu p50 | cpu p95 | files touched, MB | floor p50 | floor p95 | ratio p50 |"
     )
@@ -124,8 +123,9 @@ def report(cut: Any, ours: list[dict[str, Any]], theirs: dict[str, dict[str, Any
         floor = theirs.get(one["name"])
         beside = f"{floor['p50']:.0f} | {floor['p95']:.0f} | {one['p50'] / floor['p50']:.1f}×" if floor else "– | – | –"
         met = "met" if one["p95"] < GOAL_MS else "not met"
+        cpu = f"{one['cpu50']:.0f} | {one['cpu95']:.0f}"
         print(
-            f"| {one['name']} | {one['p50']:.0f} | {one['p95']:.0f} | < {GOAL_MS}: {met} | {one['cpu50']:.0f} | {one['cpu95']:.0f} "
+            f"| {one['name']} | {one['p50']:.0f} | {one['p95']:.0f} | < {GOAL_MS}: {met} | {cpu} "
             f"| {one['bytes'] / 1e6:.1f} | {beside} |"
         )
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from arco.fold import tables as t
 from arco.fold.vocabulary import BUCKETS, Kind, Table, bucket_of
-from arco.fold.words import trigrams_of, words_of
+from arco.fold.words import trigrams, words_of_name, words_of_text
 from arco.fold.work import StateFile
 from arco.read.cut import Cut, Layers
 
@@ -38,14 +38,14 @@ _TYPES = {
 class Scale:
     assets: int = 10_000
     layers: int = 20
-    days: int = 250
+    days: int = 285
     days_kept: int = 100
     files: int = 16
     seed: int = 6
 
     @property
     def name(self) -> str:
-        return f"{self.assets}-{self.layers}-{self.days}-{self.days_kept}-{self.files}-{self.seed}-v2"
+        return f"{self.assets}-{self.layers}-{self.days}-{self.days_kept}-{self.files}-{self.seed}-v3"
 
 
 def now_ms(scale: Scale) -> int:
@@ -103,7 +103,7 @@ def _dimensions(session: Any, scale: Scale) -> None:
             "tags": rng.sample(["daily", "finance", "pii", "core", "beta", "ml"], 2),
             "table_uuid": f"{rng.getrandbits(128):032x}",
             "inputs": [],
-            "fate": "failed" if number % 500 == 7 else "blocked" if number % 1000 == 13 else "succeeded",
+            "fate": "failed" if number % 397 == 7 else "blocked" if number % 797 == 13 else "succeeded",
         }
         one["bucket"] = bucket_of(one["asset_id"])
         one["table_bucket"] = bucket_of(one["table_uuid"])
@@ -133,7 +133,7 @@ def _dimensions(session: Any, scale: Scale) -> None:
         for day in range(scale.days):
             run_id = f"01K{day:05d}{project:03d}{rng.getrandbits(60):015X}"
             runs.append({"run_id": run_id, "bucket": bucket_of(run_id), "project": f"project{project:02d}", "day": day})
-    trigrams = {(row["namespace"], gram, row["word"]) for row in words for gram in trigrams_of(row["word"])}
+    grams = {(row["namespace"], gram, row["word"]) for row in words for gram in trigrams(row["word"])}
     tables = {
         "a": assets,
         "e": edges,
@@ -141,7 +141,7 @@ def _dimensions(session: Any, scale: Scale) -> None:
         "w": words,
         "g": [
             {"bucket": bucket_of(namespace), "namespace": namespace, "trigram": gram, "word": word, "length": len(word)}
-            for namespace, gram, word in sorted(trigrams)
+            for namespace, gram, word in sorted(grams)
         ],
     }
     for name, rows in tables.items():
@@ -155,16 +155,16 @@ def _ulid(rng: random.Random, number: int) -> str:
 
 
 def _words(asset: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    columns = ("order_id", "customer_id", "amount", "currency", "created_at", "updated_at")
     fields = {
-        "name": (asset["asset"].partition(".")[2], 10.0),
-        "namespace": (asset["namespace"], 4.0),
-        "tag": (" ".join(asset["tags"]), 5.0),
-        "owner": (asset["owner"], 3.0),
-        "column": ("order_id customer_id amount currency created_at updated_at", 2.0),
-        "description": (f"What {asset['asset']} holds for everybody who reports", 1.0),
+        "name": (words_of_name(asset["asset"]), 8.0),
+        "tag": ([word for tag in asset["tags"] for word in words_of_name(tag)], 4.0),
+        "owner": (words_of_name(asset["owner"]), 2.0),
+        "column": ([word for column in columns for word in words_of_name(column)], 2.0),
+        "description": (words_of_text(f"What {asset['asset']} holds for everybody who reports"), 1.0),
     }
-    for field, (text, weight) in fields.items():
-        for word in words_of(text):
+    for field, (words, weight) in fields.items():
+        for word in dict.fromkeys(words):
             yield {
                 "bucket": bucket_of(asset["namespace"]),
                 "namespace": asset["namespace"],

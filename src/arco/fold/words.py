@@ -1,33 +1,43 @@
-"""The words of the search index: how a text is cut into words, and a word into trigrams.
+"""Words that things are found by, and the three letters of each: the same for the fold, for readers and for browsers.
 
-Whoever writes the index and whoever asks it must cut alike, so it is said once. Words are compared without case and accents;
-names are cut where people see a seam: `orderItems_v2` has `order`, `items`, `v2`. Browsers compute the same.
+A name is split where its case changes, at digits, and at everything that is no letter; the whole of it is a word too. Words are
+in lower case. What must never enter: stemming, stop words, any list of a language.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
-_SEAMS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_WORD = re.compile(r"[^\W_]+")
-_WORD_CHARS_MAX = 64
+WORD_CHARS_MAX = 64
+WORDS_OF_A_TEXT_MAX = 500
+
+_SPLIT = re.compile(r"[^\W\d_]+|\d+")
+_CASE = re.compile(r"(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-ZÀ-ÖØ-Þ])(?=[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ])")
 
 
-def words_of(text: str) -> Iterator[str]:
-    """The words of a text in their order, each once."""
-    seen: set[str] = set()
-    for found in _WORD.findall(_plain(_SEAMS.sub(" ", text))):
-        word = found[:_WORD_CHARS_MAX]
-        if word not in seen:
-            seen.add(word)
-            yield word
+def words_of_name(name: str) -> list[str]:
+    """The last part of a dotted name as a whole, then the pieces of all parts; each once."""
+    return list(dict.fromkeys([_short(name.rpartition(".")[2]), *_pieces(name)]))
 
 
-def trigrams_of(word: str) -> set[str]:
-    """Three letters each, with two blanks before the word and one after: beginnings weigh more than ends."""
-    padded = f"  {word} "
-    return {padded[at : at + 3] for at in range(len(padded) - 2)}
+def words_of_text(text: str) -> list[str]:
+    """The words of a sentence, each once, as far as they are kept."""
+    return list(dict.fromkeys(_pieces(text)))[:WORDS_OF_A_TEXT_MAX]
 
 
-def _plain(text: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(one))
+def trigrams(word: str) -> list[str]:
+    """Three letters at a time, with a space before and after the word: `ord` has ` or`, `ord` and `rd `."""
+    padded = f" {word} "
+    return list(dict.fromkeys(padded[at : at + 3] for at in range(max(1, len(padded) - 2))))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for found in _SPLIT.findall(text):
+        pieces = [piece for piece in _CASE.split(found) if piece]
+        for piece in pieces:
+            yield _short(piece)
+        if len(pieces) > 1:
+            yield _short(found)
+
+
+def _short(word: str) -> str:
+    return word.lower()[:WORD_CHARS_MAX]

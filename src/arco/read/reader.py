@@ -117,7 +117,8 @@ class Reader:
         """DuckDB, with nothing of the machine open to it but what a question names."""
         if self._session is None:
             self._session = _duckdb().connect(":memory:")
-            self._session.execute("SET parquet_metadata_cache = true")
+            # A question is small, and many are asked side by side: more threads for one cost more than they bring.
+            self._session.execute("SET parquet_metadata_cache = true; SET threads = 1")
         return self._session
 
     def close(self) -> None:

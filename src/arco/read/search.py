@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from arco.fold.tables import POSTINGS, TRIGRAMS
-from arco.fold.words import trigrams_of, words_of
+from arco.fold.words import trigrams, words_of_text
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.answers import Answer
 from arco.read.reader import Reader
-from arco.read.subjects import Standing, standing_subjects
+from arco.read.subjects import standing_subjects
 from arco.read.views import text
 
 _QUERY_WORDS_MAX = 8
@@ -60,20 +60,20 @@ class _Meant:
 
 async def search(reader: Reader, query: str, *, namespace: str | None = None, limit: int = 20) -> SearchAnswer:
     """What is meant by some words, best first."""
-    words = list(words_of(query))[:_QUERY_WORDS_MAX]
+    words = words_of_text(query)[:_QUERY_WORDS_MAX]
     if not words:
         raise InvalidInput("there is no word to search for", hint="write a part of a name, a tag, an owner or a column")
     if not 1 <= limit <= ANSWER_PAGE_ITEMS_MAX:
         raise InvalidInput(f"limit={limit} is not between 1 and {ANSWER_PAGE_ITEMS_MAX}")
     meant = await _meant(reader, words, namespace)
-    hits: list[Hit] = []
+    hits: list[tuple[int, Hit]] = []
     size = limit + _SPARE
     for begin in range(0, size * _ROUNDS_MAX, size):
         candidates = await _candidates(reader, meant, namespace, size, begin) if meant else []
-        standing = await standing_subjects(reader, candidates)
-        hits += [hit for row in candidates if (hit := _hit(row, standing.get((row["namespace"], row["subject_id"]))))]
+        hits += await _standing_hits(reader, candidates, meant, namespace)
         if len(hits) >= limit or len(candidates) < size:
             break
+    hits.sort(key=lambda one: (-one[0], -one[1].score, one[1].name, one[1].id))
     corrected: dict[str, tuple[str, ...]] = {}
     for one in meant:
         if not one.word.startswith(words[one.number]):
@@ -82,7 +82,7 @@ async def search(reader: Reader, query: str, *, namespace: str | None = None, li
         snapshot_id=reader.cut.snapshot_id,
         query=query,
         namespace=namespace,
-        hits=tuple(hits[:limit]),
+        hits=tuple(hit for _, hit in hits[:limit]),
         corrected=corrected,
     )
 
@@ -90,34 +90,36 @@ async def search(reader: Reader, query: str, *, namespace: str | None = None, li
 async def _meant(reader: Reader, words: list[str], namespace: str | None) -> list[_Meant]:
     """Words of the index for each word of the query: itself and what it begins; else what is spelled nearly so."""
     relation = await reader.relation(TRIGRAMS, namespace)
-    asked = ", ".join(
-        f"({number}, {text(word)}, {text(trigram)}, {len(trigrams_of(word))}, {1 if len(word) <= 5 else 2})"
-        for number, word in enumerate(words)
-        for trigram in sorted(trigrams_of(word))
+    shared = ", ".join(sorted({text(three) for word in words for three in trigrams(word)}))
+    # A single letter shares no three with what it begins.
+    begun = "".join(f" OR starts_with(trigram, {text(' ' + word)})" for word in words if len(word) == 1)
+    fitting = " OR ".join(
+        f"starts_with(word, {text(word)}) OR damerau_levenshtein(word, {text(word)}) <= {_wrong_letters(word)}"
+        for word in words
     )
-    grams = ", ".join(sorted({text(trigram) for word in words for trigram in trigrams_of(word)}))
+    off = ", ".join(f"damerau_levenshtein(word, {text(word)}) AS off_{number}" for number, word in enumerate(words))
     rows = await reader.rows(
-        f"""SELECT number, asked, word, CASE WHEN starts_with(word, asked) THEN 0 ELSE damerau_levenshtein(word, asked) END AS off
-            FROM (SELECT DISTINCT trigram, word FROM {relation} WHERE trigram IN ({grams})) found
-            JOIN (VALUES {asked}) AS q(number, asked, trigram, grams, most) USING (trigram)
-            GROUP BY number, asked, word, grams, most
-            HAVING starts_with(word, asked) OR (count(*) >= 0.3 * grams AND damerau_levenshtein(word, asked) <= most)
-            ORDER BY number, off, length(word), word"""
+        f"""SELECT word, {off} FROM (SELECT DISTINCT word FROM {relation} WHERE trigram IN ({shared}){begun})
+            WHERE {fitting} ORDER BY length(word), word"""
     )
     return [one for number, word in enumerate(words) for one in _chosen(number, word, rows)]
 
 
+def _wrong_letters(word: str) -> int:
+    """How many letters may be wrong, missing, too many or swapped."""
+    return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
+
+
 def _chosen(number: int, word: str, rows: list[dict[str, Any]]) -> Iterator[_Meant]:
-    here = [row for row in rows if row["number"] == number]
-    begun = [row for row in here if row["word"].startswith(word)]
-    nearest = [row for row in here if row["off"] == here[0]["off"]]
-    for row in (begun or nearest)[:_MEANT_MAX]:
-        found = row["word"]
-        if begun:
-            fits = 1.0 if found == word else _PREFIX * len(word) / len(found)
-        else:
-            fits = _TYPO * (1 - row["off"] / max(len(word), len(found)))
-        yield _Meant(number, found, fits)
+    begun = [row["word"] for row in rows if row["word"].startswith(word)]
+    if begun:
+        for found in begun[:_MEANT_MAX]:
+            yield _Meant(number, found, 1.0 if found == word else _PREFIX * len(word) / len(found))
+        return
+    off = {row["word"]: row[f"off_{number}"] for row in rows if row[f"off_{number}"] <= _wrong_letters(word)}
+    nearest = min(off.values(), default=0)
+    for found in [one for one in off if off[one] == nearest][:_MEANT_MAX]:
+        yield _Meant(number, found, _TYPO * (1 - nearest / max(len(word), len(found))))
 
 
 async def _candidates(
@@ -126,40 +128,40 @@ async def _candidates(
     """What has the words, by how many words of the query it has, then by how well."""
     relation = await reader.relation(POSTINGS, namespace)
     values = ", ".join(f"({one.number}, {text(one.word)}, {one.fits!r})" for one in meant)
-    words = f"word IN ({', '.join(sorted({text(one.word) for one in meant}))})"
-    ranked = await reader.rows(
+    words = ", ".join(sorted({text(one.word) for one in meant}))
+    return await reader.rows(
         f"""WITH best AS (
-                SELECT number, namespace, subject_id, min(subject) AS subject, max(weight * fits) AS fits
-                FROM (SELECT namespace, word, subject_id, subject, weight FROM {relation} WHERE {words})
+                SELECT number, namespace, subject_id, max(weight * fits) AS fits
+                FROM (SELECT namespace, word, subject_id, weight FROM {relation} WHERE word IN ({words}))
                 JOIN (VALUES {values}) AS m(number, word, fits) USING (word) GROUP BY number, namespace, subject_id)
             SELECT namespace, subject_id, count(*) AS words, sum(fits) AS score FROM best GROUP BY namespace, subject_id
-            ORDER BY words DESC, score DESC, min(subject), subject_id LIMIT {size} OFFSET {begin}"""
+            ORDER BY words DESC, score DESC, subject_id LIMIT {size} OFFSET {begin}"""
     )
-    ids = ", ".join(text(row["subject_id"]) for row in ranked) or "NULL"
-    places = await reader.rows(
-        f"""SELECT namespace, subject_id, any_value(subject_kind) AS subject_kind, any_value(subject) AS subject,
-            list(field || ':' || word) AS places FROM {relation} WHERE {words} AND subject_id IN ({ids})
-            GROUP BY namespace, subject_id"""
-    )
-    found = {(row["namespace"], row["subject_id"]): row for row in places}
-    return [row | found[row["namespace"], row["subject_id"]] for row in ranked]
 
 
-def _hit(row: dict[str, Any], now: Standing | None) -> Hit | None:
-    """The hit, if what it was found by still stands."""
-    if now is None:
-        return None
-    matched = sorted({place for place in row["places"] if now.has(*place.split(":", 1))})
-    if not matched:
-        return None
-    return Hit(
-        id=row["subject_id"],
-        kind=row["subject_kind"] or "asset",
-        name=now.name,
-        namespace=row["namespace"],
-        score=round(row["score"], 4),
-        matched=tuple(matched),
-        description=now.description,
-        owners=now.owners,
-        tags=now.tags,
-    )
+async def _standing_hits(
+    reader: Reader, candidates: list[dict[str, Any]], meant: list[_Meant], namespace: str | None
+) -> list[tuple[int, Hit]]:
+    """The candidates that still have a word that is meant, each with how many words of the query it has."""
+    wanted = {one.word for one in meant}
+    standing = await standing_subjects(reader, candidates, wanted, await reader.relation(POSTINGS, namespace))
+    hits = []
+    for row in candidates:
+        now = standing.get((row["namespace"], row["subject_id"]))
+        places = now.places(wanted) if now is not None else []
+        if now is None or not places:
+            continue
+        here = {word for _, word in places}
+        hit = Hit(
+            id=row["subject_id"],
+            kind=now.kind,
+            name=now.name,
+            namespace=row["namespace"],
+            score=round(row["score"], 4),
+            matched=tuple(f"{field}:{word}" for field, word in places),
+            description=now.description,
+            owners=now.owners,
+            tags=now.tags,
+        )
+        hits.append((len({one.number for one in meant if one.word in here}), hit))
+    return hits

@@ -1,11 +1,11 @@
 """What can be found, as it is now: the words that assets and tables have today, to hold hits of the search index against."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS, ICEBERG_TABLES
-from arco.fold.words import words_of
+from arco.fold.words import words_of_name, words_of_text
 from arco.read.incarnations import tables_of
 from arco.read.reader import Reader, Rows
 from arco.read.views import text
@@ -13,57 +13,58 @@ from arco.read.views import text
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One asset or table as it is now. A word in a field that is not known here is taken at its word."""
+    """One asset or table as it is now, and the words of each of its fields."""
 
+    kind: str
     name: str
     description: str | None
     owners: tuple[str, ...]
     tags: tuple[str, ...]
     words: dict[str, frozenset[str]]
 
-    def has(self, field: str, word: str) -> bool:
-        known = self.words.get(field)
-        return known is None or word in known
+    def places(self, wanted: Collection[str]) -> list[tuple[str, str]]:
+        """Which of some words it has, and in which fields."""
+        return sorted((field, word) for field, words in self.words.items() for word in words.intersection(wanted))
 
 
-async def standing_subjects(reader: Reader, candidates: Rows) -> dict[tuple[str, str], Standing]:
-    """Those of some hits that are still there and still in the namespace of the hit."""
-    assets = sorted({row["subject_id"] for row in candidates if (row["subject_kind"] or "asset") == "asset"})
-    tables = sorted({row["subject_id"] for row in candidates if row["subject_kind"] == "table"})
-    by_column = {row["subject_id"] for row in candidates if any(place.startswith("column:") for place in row["places"])}
-    found = await _assets(reader, assets, by_column)
-    for uuid in await _tables(reader, tables):
-        row = next(one for one in candidates if one["subject_id"] == uuid)
-        found[row["namespace"], uuid] = Standing(row["subject"] or uuid, None, (), (), {})
-    return found
-
-
-async def _assets(reader: Reader, ids: list[str], by_column: Collection[str]) -> dict[tuple[str, str], Standing]:
+async def standing_subjects(
+    reader: Reader, candidates: Rows, wanted: Collection[str], postings: str
+) -> dict[tuple[str, str], Standing]:
+    """Those of some candidates that are still there, by the namespace they are in and their id."""
+    ids = sorted({row["subject_id"] for row in candidates})
     if not ids:
         return {}
+    live = await _live(reader, ids)
+    found = {(row["namespace"], row["asset_id"]): _asset(row) for row in live}
+    # Columns lie elsewhere; they are looked at only where no other field has the words.
+    short = [one for (_, one), now in found.items() if {word for _, word in now.places(wanted)} != set(wanted)]
+    columns = await _columns(reader, short)
+    for key, now in found.items():
+        if key[1] in columns:
+            now.words["column"] = _words(columns[key[1]])
+    known = {row["asset_id"] for row in live}
+    return found | await _tables(reader, [one for one in ids if one not in known], wanted, postings)
 
+
+async def _live(reader: Reader, ids: list[str]) -> Rows:
     async def select() -> str:
         return f"""SELECT asset_id, asset, namespace, description, owners, tags, former_names
             FROM {await reader.relation(ASSETS)} WHERE asset IS NOT NULL AND NOT coalesce(retired, false)"""
 
     live = await reader.kept("live_assets", select)
-    rows = await reader.rows(f"SELECT * FROM {live} WHERE asset_id IN ({', '.join(map(text, ids))})")
-    columns = await _columns(reader, [row["asset_id"] for row in rows if row["asset_id"] in by_column])
-    found = {}
-    for row in rows:
-        owners, tags = tuple(row["owners"] or ()), tuple(row["tags"] or ())
-        words = {
-            "name": _words(row["asset"]),
-            "former_name": _words(*(row["former_names"] or ())),
-            "namespace": _words(row["namespace"]),
-            "description": _words(row["description"]),
-            "owner": _words(*owners),
-            "tag": _words(*tags),
-        }
-        if row["asset_id"] in columns:
-            words["column"] = _words(*columns[row["asset_id"]])
-        found[row["namespace"], row["asset_id"]] = Standing(row["asset"], row["description"], owners, tags, words)
-    return found
+    return await reader.rows(f"SELECT * FROM {live} WHERE asset_id IN ({', '.join(map(text, ids))})")
+
+
+def _asset(row: dict[str, Any]) -> Standing:
+    owners, tags = tuple(row["owners"] or ()), tuple(row["tags"] or ())
+    words = {
+        "name": _words([row["asset"]]),
+        "former_name": _words(row["former_names"] or ()),
+        "tag": _words(tags),
+        "owner": _words(owners),
+        "description": frozenset(words_of_text(row["description"] or "")),
+    }
+    return Standing("asset", row["asset"], row["description"], owners, tags, words)
 
 
 async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
@@ -88,12 +89,27 @@ async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
     return found
 
 
-async def _tables(reader: Reader, uuids: list[str]) -> list[str]:
-    if not uuids:
-        return []
-    relation = await reader.relation(ICEBERG_TABLES, uuids)
-    return [row["table_uuid"] for row in await reader.rows(f"SELECT table_uuid FROM {relation}")]
+async def _tables(
+    reader: Reader, ids: list[str], wanted: Collection[str], postings: str
+) -> dict[tuple[str, str], Standing]:
+    """Tables that no project made. The folded state has no names of tables: the index is taken at its word."""
+    if not ids:
+        return {}
+    relation = await reader.relation(ICEBERG_TABLES, ids)
+    there = [row["table_uuid"] for row in await reader.rows(f"SELECT table_uuid FROM {relation} WHERE asset_id IS NULL")]
+    if not there:
+        return {}
+    rows = await reader.rows(
+        f"""SELECT namespace, subject_id, subject_kind, subject, word, field FROM {postings}
+            WHERE subject_id IN ({", ".join(map(text, there))}) AND word IN ({", ".join(map(text, wanted))})"""
+    )
+    found: dict[tuple[str, str], Standing] = {}
+    for row in rows:
+        key = (row["namespace"], row["subject_id"])
+        now = found.setdefault(key, Standing(row["subject_kind"] or "table", row["subject"], None, (), (), {}))
+        now.words[row["field"]] = now.words.get(row["field"], frozenset()) | {row["word"]}
+    return found
 
 
-def _words(*texts: str | None) -> frozenset[str]:
-    return frozenset(word for one in texts if one for word in words_of(one))
+def _words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for one in names for word in words_of_name(one))

@@ -4,7 +4,6 @@ import pytest
 
 from arco.fold.tables import POSTINGS, TRIGRAMS
 from arco.fold.vocabulary import bucket_of
-from arco.fold.words import trigrams_of, words_of
 from arco.kernel.errors import InvalidInput
 from arco.read.search import search
 from unit.read.ground import Ground
@@ -68,8 +67,3 @@ def test_one_namespace_is_searched_in_its_buckets_alone(ground: Ground) -> None:
 def test_without_a_word_nothing_is_searched(ground: Ground) -> None:
     with pytest.raises(InvalidInput, match="no word"):
         ground.ask(search, " ._- ")
-
-
-def test_words_are_cut_where_people_see_a_seam() -> None:
-    assert list(words_of("orderItems_v2.Für-Ängste orderItems")) == ["order", "items", "v2", "fur", "angste"]
-    assert trigrams_of("ab") == {"  a", " ab", "ab "}

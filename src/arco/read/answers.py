@@ -33,7 +33,3 @@ def plain(value: Any) -> Any:
 def document(text: str | None) -> Any:
     """What a column says as JSON; nothing where it says nothing."""
     return None if text is None else msgspec.json.decode(text)
-
-
-def milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)

@@ -5,7 +5,7 @@ Many assets cost one round of queries, pruned to their buckets. Nothing is judge
 
 import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,7 +55,6 @@ class Facts:
     checks: tuple[CheckResult, ...] = ()
     held: tuple[HeldOutput, ...] = ()
     last_task: LastTask | None = None
-    kinds: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -87,7 +86,6 @@ async def facts(reader: Reader, asset_ids: Collection[str]) -> dict[str, Facts]:
             tuple(checks.get(asset_id, ())),
             tuple(standing.get(asset_id, ())),
             tasks.get(asset_id),
-            kinds_of(row),
         )
         for asset_id, row in rows.items()
     }

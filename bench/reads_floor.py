@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 
-from arco.fold.words import words_of
+from arco.fold.words import words_of_text
 from arco.read.cut import Cut
 
 INDEXES = {
@@ -108,7 +108,7 @@ class Floor:
     def search(self, query: str, namespace: str | None = None) -> Any:
         where = "" if namespace is None else f" AND namespace = '{namespace}'"
         found = []
-        for word in words_of(query):
+        for word in words_of_text(query):
             found = self._ask(
                 f"""SELECT subject_id, any_value(subject), sum(weight) AS score FROM postings
                     WHERE word >= $1 AND word < $1 || chr(65535){where} GROUP BY subject_id ORDER BY score DESC LIMIT 50""",
@@ -116,8 +116,8 @@ class Floor:
             )
             if not found:
                 near = self._ask(
-                    f"""SELECT word FROM trigrams WHERE trigram IN (SELECT substr('  ' || $1 || ' ', i, 3) FROM
-                        range(1, length($1) + 2) AS r(i)){where}
+                    f"""SELECT word FROM trigrams WHERE trigram IN (SELECT substr(' ' || $1 || ' ', i, 3) FROM
+                        range(1, length($1) + 1) AS r(i)){where}
                         GROUP BY word HAVING damerau_levenshtein(word, $1) <= 2 LIMIT 5""",
                     word,
                 )

@@ -4,7 +4,7 @@ Whoever was skipped in a run waits for somebody else, so one look at the tasks o
 Whoever is late without having failed waits for an input that is in trouble; if none is, it is itself where it begins.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,7 +73,8 @@ class _Search:
         self.known: dict[str, Facts] = {start.asset_id: start}
         self.causes: list[Cause] = []
         self.seen: set[str] = set()
-        self.ended: dict[str, dict[str, Any]] | None = None
+        self.ended: dict[str, dict[str, Any]] = {}
+        self.looked_around = False
         self.truncated = False
 
     async def walk(self) -> None:
@@ -110,43 +111,64 @@ class _Search:
 
     async def _made_to_wait(self, start: Paths) -> Paths:
         """Take whoever made these wait in the last runs as causes. What waits for nobody there is given back."""
-        ended = await self._ended()
         below: dict[str, str] = {}
-        level, guilty, ends = list(start), list[str](), list[str]()
+        runs = {known.task.run_id for node in start if (known := self.known[node].last_task) is not None}
+        await self._look_into(runs)
+        guilty, ends = self._climbed(list(start), below)
+        if ends and not self.looked_around:
+            self.looked_around = True
+            await self._look_into(await self._last_runs())
+            more, ends = self._climbed(ends, below)
+            guilty += more
+        paths = await self._paths(start, below, [*guilty, *ends])
+        await self._take(await self._tasks(guilty), paths)
+        return {node: paths[node] for node in ends}
+
+    def _climbed(self, level: list[str], below: dict[str, str]) -> tuple[list[str], list[str]]:
+        """Upstream along what waited: who went wrong, and who waits for nobody that was looked at."""
+        guilty, ends = list[str](), list[str]()
         while level:
             here, level = level, []
             for node in here:
-                above = [one for one in self._above(node) if one in ended]
+                above = [one for one in self._above(node) if one in self.ended]
                 if not above:
                     ends.append(node)
                 for one in above:
                     if one not in self.seen:
                         self.seen.add(one)
                         below[one] = node
-                        (level if ended[one]["state"] in _WAITED else guilty).append(one)
-        paths = await self._paths(start, below, [*guilty, *ends])
-        await self._take([task(ended[one]) for one in guilty], paths)
-        return {node: paths[node] for node in ends}
+                        (level if self.ended[one]["state"] in _WAITED else guilty).append(one)
+        return guilty, ends
 
-    async def _ended(self) -> dict[str, dict[str, Any]]:
-        """What did not succeed upstream, in the last run of each project that has a part in it. Asked once."""
-        if self.ended is None:
-            cone = reach(self.graph, self.start.asset_id, Direction.UPSTREAM, nodes_max=EXPLAINED_NODES_MAX)
-            names, runs = await asset_names(self.reader), await runs_by_project(self.reader)
-            listed = ", ".join(map(text, cone.depths))
-            newest = await self.reader.rows(
-                f"""SELECT max_by(run_id, (begun, run_id)) AS run_id FROM {runs} WHERE project IN (
-                    SELECT project FROM {names} WHERE asset_id IN ({listed})) GROUP BY project"""
-            )
-            last = self.start.last_task
-            known = [row["run_id"] for row in newest] + ([] if last is None else [last.task.run_id])
-            relation = await self.reader.relation(TASKS, known)
-            columns = ", ".join(Task.__struct_fields__)
-            rows = await self.reader.rows(
-                f"SELECT {columns} FROM {relation} WHERE state <> 'succeeded' ORDER BY started_at, task_id"
-            )
-            self.ended = {row["asset_id"]: row for row in rows if row["state"] in _BAD | _WAITED}
-        return self.ended
+    async def _look_into(self, runs: Collection[str]) -> None:
+        """Learn what did not succeed in some runs."""
+        relation = await self.reader.relation(TASKS, runs)
+        rows = await self.reader.rows(
+            f"""SELECT asset_id, run_id, task_id, state FROM {relation} WHERE state <> 'succeeded'
+                ORDER BY started_at, task_id"""
+        )
+        self.ended |= {row["asset_id"]: row for row in rows if row["state"] in _BAD | _WAITED}
+
+    async def _last_runs(self) -> list[str]:
+        """The last run of each project that has a part upstream."""
+        cone = reach(self.graph, self.start.asset_id, Direction.UPSTREAM, nodes_max=EXPLAINED_NODES_MAX)
+        names, runs = await asset_names(self.reader), await runs_by_project(self.reader)
+        listed = ", ".join(map(text, cone.depths))
+        rows = await self.reader.rows(
+            f"""SELECT max_by(run_id, (begun, run_id)) AS run_id FROM {runs} WHERE project IN (
+                SELECT DISTINCT project FROM {names} WHERE asset_id IN ({listed})) GROUP BY project"""
+        )
+        return [row["run_id"] for row in rows]
+
+    async def _tasks(self, guilty: list[str]) -> list[Task]:
+        """Everything about the tasks that went wrong, in the order they were met."""
+        if not guilty:
+            return []
+        relation = await self.reader.relation(TASKS, {self.ended[one]["run_id"] for one in guilty})
+        listed = ", ".join(text(self.ended[one]["task_id"]) for one in guilty)
+        rows = await self.reader.rows(f"SELECT * FROM {relation} WHERE task_id IN ({listed})")
+        found = {(row["run_id"], row["task_id"]): task(row) for row in rows}
+        return [found[self.ended[one]["run_id"], self.ended[one]["task_id"]] for one in guilty]
 
     async def _paths(self, start: Paths, below: dict[str, str], nodes: list[str]) -> Paths:
         """The ways from what was asked about to some nodes, in names."""

@@ -21,7 +21,7 @@ from arco.read.subjects import standing_subjects
 from arco.read.views import text
 
 _QUERY_WORDS_MAX = 8
-_MEANT_MAX = 200
+_MEANT_MAX = 50
 _PREFIX, _TYPO = 0.7, 0.4
 _SPARE, _ROUNDS_MAX = 10, 20
 
@@ -93,14 +93,19 @@ async def _meant(reader: Reader, words: list[str], namespace: str | None) -> lis
     shared = ", ".join(sorted({text(three) for word in words for three in trigrams(word)}))
     # A single letter shares no three with what it begins.
     begun = "".join(f" OR starts_with(trigram, {text(' ' + word)})" for word in words if len(word) == 1)
-    fitting = " OR ".join(
-        f"starts_with(word, {text(word)}) OR damerau_levenshtein(word, {text(word)}) <= {_wrong_letters(word)}"
+    # Words of another length cannot be near: most are told apart without comparing letters.
+    near = [
+        f"abs(length(word) - {len(word)}) <= {_wrong_letters(word)} AND damerau_levenshtein(word, {text(word)})"
         for word in words
+    ]
+    fitting = " OR ".join(
+        f"starts_with(word, {text(word)}) OR ({near[number]} <= {_wrong_letters(word)})"
+        for number, word in enumerate(words)
     )
     off = ", ".join(f"damerau_levenshtein(word, {text(word)}) AS off_{number}" for number, word in enumerate(words))
     rows = await reader.rows(
         f"""SELECT word, {off} FROM (SELECT DISTINCT word FROM {relation} WHERE trigram IN ({shared}){begun})
-            WHERE {fitting} ORDER BY length(word), word"""
+            WHERE {fitting} ORDER BY length(word), word LIMIT {_MEANT_MAX * len(words) * 2}"""
     )
     return [one for number, word in enumerate(words) for one in _chosen(number, word, rows)]
 
@@ -144,7 +149,8 @@ async def _standing_hits(
 ) -> list[tuple[int, Hit]]:
     """The candidates that still have a word that is meant, each with how many words of the query it has."""
     wanted = {one.word for one in meant}
-    standing = await standing_subjects(reader, candidates, wanted, await reader.relation(POSTINGS, namespace))
+    asked = [{one.word for one in meant if one.number == number} for number in sorted({one.number for one in meant})]
+    standing = await standing_subjects(reader, candidates, asked, await reader.relation(POSTINGS, namespace))
     hits = []
     for row in candidates:
         now = standing.get((row["namespace"], row["subject_id"]))

@@ -28,16 +28,20 @@ class Standing:
 
 
 async def standing_subjects(
-    reader: Reader, candidates: Rows, wanted: Collection[str], postings: str
+    reader: Reader, candidates: Rows, asked: list[set[str]], postings: str
 ) -> dict[tuple[str, str], Standing]:
-    """Those of some candidates that are still there, by the namespace they are in and their id."""
+    """Those of some candidates that are still there, by the namespace they are in and their id.
+
+    `asked` has a set for each word of the query: the words of the index that it may mean.
+    """
+    wanted = set[str]().union(*asked)
     ids = sorted({row["subject_id"] for row in candidates})
     if not ids:
         return {}
     live = await _live(reader, ids)
     found = {(row["namespace"], row["asset_id"]): _asset(row) for row in live}
     # Columns lie elsewhere; they are looked at only where no other field has the words.
-    short = [one for (_, one), now in found.items() if {word for _, word in now.places(wanted)} != set(wanted)]
+    short = [one for (_, one), now in found.items() if not all(now.places(words) for words in asked)]
     columns = await _columns(reader, short)
     for key, now in found.items():
         if key[1] in columns:

@@ -5,7 +5,6 @@ grows: a word that an asset no longer has still stands there. So every hit is he
 the word is gone. A search in one namespace reads the files of that namespace's bucket and no others.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,41 +89,45 @@ async def search(reader: Reader, query: str, *, namespace: str | None = None, li
 async def _meant(reader: Reader, words: list[str], namespace: str | None) -> list[_Meant]:
     """Words of the index for each word of the query: itself and what it begins; else what is spelled nearly so."""
     relation = await reader.relation(TRIGRAMS, namespace)
-    shared = ", ".join(sorted({text(three) for word in words for three in trigrams(word)}))
-    # A single letter shares no three with what it begins.
-    begun = "".join(f" OR starts_with(trigram, {text(' ' + word)})" for word in words if len(word) == 1)
-    # Words of another length cannot be near: most are told apart without comparing letters.
-    near = [
-        f"abs(length(word) - {len(word)}) <= {_wrong_letters(word)} AND damerau_levenshtein(word, {text(word)})"
-        for word in words
-    ]
-    fitting = " OR ".join(
-        f"starts_with(word, {text(word)}) OR ({near[number]} <= {_wrong_letters(word)})"
-        for number, word in enumerate(words)
-    )
-    off = ", ".join(f"damerau_levenshtein(word, {text(word)}) AS off_{number}" for number, word in enumerate(words))
+    begun = await _begun(reader, relation, words)
+    found: list[_Meant] = []
+    for number, word in enumerate(words):
+        if here := [one for one in begun if one.startswith(word)][:_MEANT_MAX]:
+            found += [_Meant(number, one, 1.0 if one == word else _PREFIX * len(word) / len(one)) for one in here]
+        else:
+            found += [_Meant(number, one, fits) for one, fits in await _near(reader, relation, word)]
+    return found
+
+
+async def _begun(reader: Reader, relation: str, words: list[str]) -> list[str]:
+    """The words of the index that begin with one of these, shortest first."""
+    # The first three letters of what begins so; a single letter has only two of them.
+    first = ", ".join(sorted({text(f" {word}"[:3]) for word in words if len(word) > 1})) or "NULL"
+    single = "".join(f" OR starts_with(trigram, {text(' ' + word)})" for word in words if len(word) == 1)
+    fitting = " OR ".join(f"starts_with(word, {text(word)})" for word in words)
     rows = await reader.rows(
-        f"""SELECT word, {off} FROM (SELECT DISTINCT word FROM {relation} WHERE trigram IN ({shared}){begun})
-            WHERE {fitting} ORDER BY length(word), word LIMIT {_MEANT_MAX * len(words) * 2}"""
+        f"""SELECT DISTINCT word FROM {relation} WHERE (trigram IN ({first}){single}) AND ({fitting})
+            ORDER BY length(word), word LIMIT {_MEANT_MAX * len(words) * 4}"""
     )
-    return [one for number, word in enumerate(words) for one in _chosen(number, word, rows)]
+    return [row["word"] for row in rows]
 
 
-def _wrong_letters(word: str) -> int:
-    """How many letters may be wrong, missing, too many or swapped."""
-    return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
-
-
-def _chosen(number: int, word: str, rows: list[dict[str, Any]]) -> Iterator[_Meant]:
-    begun = [row["word"] for row in rows if row["word"].startswith(word)]
-    if begun:
-        for found in begun[:_MEANT_MAX]:
-            yield _Meant(number, found, 1.0 if found == word else _PREFIX * len(word) / len(found))
-        return
-    off = {row["word"]: row[f"off_{number}"] for row in rows if row[f"off_{number}"] <= _wrong_letters(word)}
-    nearest = min(off.values(), default=0)
-    for found in [one for one in off if off[one] == nearest][:_MEANT_MAX]:
-        yield _Meant(number, found, _TYPO * (1 - nearest / max(len(word), len(found))))
+async def _near(reader: Reader, relation: str, word: str) -> list[tuple[str, float]]:
+    """The words of the index that are nearest to a word that it does not have, with how well they fit."""
+    wrong = 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
+    shared = ", ".join(map(text, trigrams(word)))
+    # Words of another length cannot be near: most are told apart without comparing letters.
+    rows = await reader.rows(
+        f"""SELECT word, damerau_levenshtein(word, {text(word)}) AS off FROM (
+                SELECT DISTINCT word FROM {relation} WHERE trigram IN ({shared})
+                AND length(word) BETWEEN {len(word) - wrong} AND {len(word) + wrong})
+            WHERE off <= {wrong} ORDER BY off, word LIMIT {_MEANT_MAX}"""
+    )
+    return [
+        (row["word"], _TYPO * (1 - row["off"] / max(len(word), len(row["word"]))))
+        for row in rows
+        if row["off"] == rows[0]["off"]
+    ]
 
 
 async def _candidates(

@@ -232,6 +232,20 @@ LEDGER_READS_MAX = 32
 # Files of state that one reader fetches and checks side by side: protects memory and the store.
 STATE_FETCHES_MAX = 16
 
+# One page of a list of answers, and what a walk along lineage collects before it says that there is more.
+ANSWER_PAGE_ITEMS_MAX = 1000
+LINEAGE_NODES_MAX = 10_000
+LINEAGE_DEPTH_MAX = 100
+
+# What an explanation looks at on its way upstream: names and tasks of so many assets, everything about a few of them, and runs in
+# which an asset's last task is looked for.
+EXPLAINED_NODES_MAX = 2_000
+EXPLAINED_ASSETS_MAX = 100
+EXPLAINED_RUNS_MAX = 20
+
+# Partitions that an asset is expected to have and that are looked for one by one.
+EXPECTED_PARTITIONS_MAX = 10_000
+
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24
 

@@ -3,7 +3,8 @@
 Answers carry the id of the cut they come from, and the same id always gives the same answer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from arco.fold.vocabulary import Table, bucket_of
@@ -17,12 +18,15 @@ class Layers:
     base: tuple[StateFile, ...] = ()
     deltas: tuple[tuple[StateFile, ...], ...] = ()
 
-    def holding(self, bucket: int | None) -> "Layers":
-        """Only the files that can have rows of a bucket."""
-        if bucket is None:
-            return self
-        deltas = tuple(_holding(files, bucket) for files in self.deltas)
-        return Layers(_holding(self.base, bucket), tuple(files for files in deltas if files))
+    def holding(self, buckets: AbstractSet[int]) -> "Layers":
+        """Only the files that can have rows of some buckets."""
+        deltas = tuple(_holding(files, buckets) for files in self.deltas)
+        return Layers(_holding(self.base, buckets), tuple(files for files in deltas if files))
+
+    def files(self) -> Iterator[StateFile]:
+        yield from self.base
+        for files in self.deltas:
+            yield from files
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,11 @@ class Cut:
     published_ms: int
     tables: Mapping[str, Layers] = field(default_factory=dict)
 
-    def layers(self, table: Table, spread: str | None = None) -> Layers:
-        """The files of a table, or those where one value of its spreading column can be."""
+    def layers(self, table: Table, spread: Collection[str] | None = None) -> Layers:
+        """The files of a table, or those where some values of its spreading column can be."""
         found = self.tables.get(table.name, Layers())
-        return found.holding(None if spread is None else bucket_of(spread))
+        return found if spread is None else found.holding({bucket_of(value) for value in spread})
 
 
-def _holding(files: Iterable[StateFile], bucket: int) -> tuple[StateFile, ...]:
-    return tuple(file for file in files if bucket in file.buckets)
+def _holding(files: Iterable[StateFile], buckets: AbstractSet[int]) -> tuple[StateFile, ...]:
+    return tuple(file for file in files if not buckets.isdisjoint(file.buckets))

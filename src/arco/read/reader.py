@@ -5,18 +5,20 @@ there is one file for each kind of question.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from arco.fold.shapes import arrow_rows, arrow_schema
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
+from arco.fold.work import StateFile
 from arco.read.cut import Cut
 from arco.read.files import Files
-from arco.read.views import name, parquet, selected
+from arco.read.views import name, parquet, selected, text
 
-Answer = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
+T = TypeVar("T")
 
 
 @cache
@@ -32,10 +34,15 @@ class Reader:
         self._files = files
         self._tail = {table: rows for table, rows in (tail or {}).items() if rows}
         self._session: Any = None
+        self._made: dict[str, asyncio.Future[Any]] = {}
+        self.touched: dict[str, StateFile] = {}
+        """The files that questions were answered from, by their names."""
 
-    async def relation(self, table: Table, spread: str | None = None) -> str:
-        """The rows of a table as a relation in SQL; with a value of its spreading column, only that value's rows."""
-        layers = self.cut.layers(table, spread)
+    async def relation(self, table: Table, spread: str | Collection[str] | None = None) -> str:
+        """The rows of a table as a relation in SQL; with values of its spreading column, only the rows of those."""
+        wanted = [spread] if isinstance(spread, str) else spread if spread is None else sorted(set(spread))
+        layers = self.cut.layers(table, wanted)
+        self.touched |= {file.key: file for file in layers.files()}
         relations: list[str] = []
         if layers.base:
             relations.append(parquet(await self._files.paths(layers.base)))
@@ -51,17 +58,52 @@ class Reader:
         if unjoined and len(relations) == 1:
             relations.append(self._nothing_of(table))
         chosen = selected(table, relations)
-        if spread is None:
+        if wanted is None:
             return f"({chosen})"
-        key = next(column for column in table.key if column.name == table.spread_by)
-        value = spread.replace("'", "''")
-        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} = {bucket_of(spread)} AND {name(key.name)} = '{value}')"
+        buckets = ", ".join(str(bucket) for bucket in sorted({bucket_of(value) for value in wanted})) or "-1"
+        values = ", ".join(text(value) for value in wanted) or "NULL"
+        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
 
-    async def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Answer:
+    async def spread_in(self, table: Table, files: Collection[StateFile]) -> set[str]:
+        """The values of the spreading column in some files of this cut, and in the tail."""
+        relations = [parquet(await self._files.paths(files))] if files else []
+        if table.name in self._tail:
+            relations.append(self._tail_of(table))
+        column = name(table.spread_by)
+        found = [await self.rows(f"SELECT DISTINCT {column} AS value FROM {one}") for one in relations]
+        return {row["value"] for rows in found for row in rows}
+
+    async def once(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
+        """Something that many questions need, made once and held as long as this cut is open: a cut never changes."""
+        if what not in self._made:
+            made: asyncio.Future[Any] = asyncio.ensure_future(make())
+            made.add_done_callback(lambda done: self._forget_failure(what, done))
+            self._made[what] = made
+        found: T = await asyncio.shield(self._made[what])
+        return found
+
+    def _forget_failure(self, what: str, done: "asyncio.Future[Any]") -> None:
+        if done.cancelled() or done.exception() is not None:
+            self._made.pop(what, None)
+
+    async def kept(self, relation: str, select: Callable[[], Awaitable[str]]) -> str:
+        """A small relation that many questions ask, held in memory."""
+
+        async def make() -> str:
+            await self.rows(f"CREATE TABLE {name(relation)} AS {await select()}")
+            return name(relation)
+
+        return await self.once(relation, make)
+
+    async def arrow(self, sql: str) -> Any:
+        """What a query gives, as an Arrow table."""
+        return await asyncio.to_thread(lambda: self.session.cursor().execute(sql).to_arrow_table())
+
+    async def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """What a query gives, row by row."""
         return await asyncio.to_thread(self._rows, sql, values)
 
-    def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Answer:
+    def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Rows:
         cursor = self.session.cursor()
         try:
             cursor.execute(sql, values or None)
@@ -75,6 +117,8 @@ class Reader:
         """DuckDB, with nothing of the machine open to it but what a question names."""
         if self._session is None:
             self._session = _duckdb().connect(":memory:")
+            # A question is small, and many are asked side by side: more threads for one cost more than they bring.
+            self._session.execute("SET parquet_metadata_cache = true; SET threads = 1")
         return self._session
 
     def close(self) -> None:

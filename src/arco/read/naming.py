@@ -1,0 +1,76 @@
+"""Which asset is meant: by its name, by a name it had, or by its id. What is not there is answered with what is near.
+
+A name that two assets can claim belongs to the one that has it now; then to one that had it; assets that were retired come last.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from arco.fold.tables import ASSETS
+from arco.kernel.errors import NotFound
+from arco.kernel.ids import clip
+from arco.read.reader import Reader
+from arco.read.views import text
+
+_NEAR_MAX = 3
+_NEAR_DISTANCE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An asset that was found. `alias` is the former name that it was asked by."""
+
+    asset_id: str
+    asset: str
+    alias: str | None = None
+
+
+async def asset_names(reader: Reader) -> str:
+    """Every name that finds an asset, as a relation: name, asset_id, asset, namespace, project, standing (the least wins)."""
+
+    async def select() -> str:
+        assets = await reader.relation(ASSETS)
+        return f"""SELECT asset AS name, asset_id, asset, namespace, project, CASE WHEN retired THEN 2 ELSE 0 END AS standing
+            FROM {assets} WHERE asset IS NOT NULL
+            UNION ALL
+            SELECT unnest(former_names), asset_id, asset, namespace, project, CASE WHEN retired THEN 3 ELSE 1 END
+            FROM {assets} WHERE asset IS NOT NULL"""
+
+    return await reader.kept("asset_names", select)
+
+
+async def found_asset(reader: Reader, asked: str) -> Named:
+    """The asset of a name, a former name or an id."""
+    names = await asset_names(reader)
+    columns = "SELECT asset_id, asset, standing"
+    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ? ORDER BY standing, asset_id LIMIT 1", [asked])
+    if not rows:
+        rows = await reader.rows(f"{columns} FROM {names} WHERE asset_id = ? AND standing IN (0, 2)", [asked])
+    if not rows:
+        raise await _no_such_asset(reader, names, asked)
+    row = rows[0]
+    return Named(row["asset_id"], row["asset"], asked if row["standing"] in {1, 3} else None)
+
+
+async def names_of(reader: Reader, ids: Collection[str]) -> dict[str, str]:
+    """The names that assets have now, by their ids; of those that are known."""
+    names = await asset_names(reader)
+    listed = ", ".join(text(one) for one in ids) or "NULL"
+    rows = await reader.rows(f"SELECT asset_id, asset FROM {names} WHERE standing IN (0, 2) AND asset_id IN ({listed})")
+    return {row["asset_id"]: row["asset"] for row in rows}
+
+
+async def _no_such_asset(reader: Reader, names: str, asked: str) -> NotFound:
+    near = await reader.rows(
+        f"""SELECT name FROM (SELECT DISTINCT name, lower(name) AS plain FROM {names})
+            WHERE plain LIKE '%.' || $asked OR damerau_levenshtein(plain, $asked) <= {_NEAR_DISTANCE} * length($asked)
+            ORDER BY CASE WHEN plain LIKE '%.' || $asked THEN 0 ELSE damerau_levenshtein(plain, $asked) END, name
+            LIMIT {_NEAR_MAX}""",
+        {"asked": asked.lower()},
+    )
+    return not_found(f"there is no asset {clip(asked)!r}", [row["name"] for row in near], "`arco assets` lists all")
+
+
+def not_found(message: str, near: list[str], otherwise: str) -> NotFound:
+    """With what may have been meant, or else the way to see everything."""
+    return NotFound(message, hint=f"did you mean {', '.join(near)}?" if near else otherwise)

@@ -1,0 +1,119 @@
+"""What can be found, as it is now: the words that assets and tables have today, to hold hits of the search index against."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS, ICEBERG_TABLES
+from arco.fold.words import words_of_name, words_of_text
+from arco.read.incarnations import tables_of
+from arco.read.reader import Reader, Rows
+from arco.read.views import text
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One asset or table as it is now, and the words of each of its fields."""
+
+    kind: str
+    name: str
+    description: str | None
+    owners: tuple[str, ...]
+    tags: tuple[str, ...]
+    words: dict[str, frozenset[str]]
+
+    def places(self, wanted: Collection[str]) -> list[tuple[str, str]]:
+        """Which of some words it has, and in which fields."""
+        return sorted((field, word) for field, words in self.words.items() for word in words.intersection(wanted))
+
+
+async def standing_subjects(
+    reader: Reader, candidates: Rows, asked: list[set[str]], postings: str
+) -> dict[tuple[str, str], Standing]:
+    """Those of some candidates that are still there, by the namespace they are in and their id.
+
+    `asked` has a set for each word of the query: the words of the index that it may mean.
+    """
+    wanted = set[str]().union(*asked)
+    ids = sorted({row["subject_id"] for row in candidates})
+    if not ids:
+        return {}
+    live = await _live(reader, ids)
+    found = {(row["namespace"], row["asset_id"]): _asset(row) for row in live}
+    # Columns lie elsewhere; they are looked at only where no other field has the words.
+    short = [one for (_, one), now in found.items() if not all(now.places(words) for words in asked)]
+    columns = await _columns(reader, short)
+    for key, now in found.items():
+        if key[1] in columns:
+            now.words["column"] = _words(columns[key[1]])
+    known = {row["asset_id"] for row in live}
+    return found | await _tables(reader, [one for one in ids if one not in known], wanted, postings)
+
+
+async def _live(reader: Reader, ids: list[str]) -> Rows:
+    async def select() -> str:
+        return f"""SELECT asset_id, asset, namespace, description, owners, tags, former_names
+            FROM {await reader.relation(ASSETS)} WHERE asset IS NOT NULL AND NOT coalesce(retired, false)"""
+
+    live = await reader.kept("live_assets", select)
+    return await reader.rows(f"SELECT * FROM {live} WHERE asset_id IN ({', '.join(map(text, ids))})")
+
+
+def _asset(row: dict[str, Any]) -> Standing:
+    owners, tags = tuple(row["owners"] or ()), tuple(row["tags"] or ())
+    words = {
+        "name": _words([row["asset"]]),
+        "former_name": _words(row["former_names"] or ()),
+        "tag": _words(tags),
+        "owner": _words(owners),
+        "description": frozenset(words_of_text(row["description"] or "")),
+    }
+    return Standing("asset", row["asset"], row["description"], owners, tags, words)
+
+
+async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
+    """The columns that assets have now, in their tables and as declared."""
+    if not ids:
+        return {}
+    newest: dict[str, dict[str, Any]] = {}
+    for row in await tables_of(reader, ids):
+        known = newest.get(row["asset_id"])
+        if known is None or (row["first_commit_at"], row["table_uuid"]) > (known["first_commit_at"], known["table_uuid"]):
+            newest[row["asset_id"]] = row
+    owners = {row["table_uuid"]: row for row in newest.values()}
+    columns = await reader.rows(f"SELECT table_uuid, schema_id, path, name FROM {await reader.relation(COLUMNS, owners)}")
+    declared = await reader.rows(f"SELECT asset_id, name FROM {await reader.relation(DECLARED_SCHEMAS, ids)}")
+    found: dict[str, list[str]] = {one: [] for one in ids}
+    for row in columns:
+        owner = owners[row["table_uuid"]]
+        if row["schema_id"] == owner["schema_id"]:
+            found[owner["asset_id"]].append(row["path"] or row["name"])
+    for row in declared:
+        found[row["asset_id"]].append(row["name"])
+    return found
+
+
+async def _tables(
+    reader: Reader, ids: list[str], wanted: Collection[str], postings: str
+) -> dict[tuple[str, str], Standing]:
+    """Tables that no project made. The folded state has no names of tables: the index is taken at its word."""
+    if not ids:
+        return {}
+    relation = await reader.relation(ICEBERG_TABLES, ids)
+    there = [row["table_uuid"] for row in await reader.rows(f"SELECT table_uuid FROM {relation} WHERE asset_id IS NULL")]
+    if not there:
+        return {}
+    rows = await reader.rows(
+        f"""SELECT namespace, subject_id, subject_kind, subject, word, field FROM {postings}
+            WHERE subject_id IN ({", ".join(map(text, there))}) AND word IN ({", ".join(map(text, wanted))})"""
+    )
+    found: dict[tuple[str, str], Standing] = {}
+    for row in rows:
+        key = (row["namespace"], row["subject_id"])
+        now = found.setdefault(key, Standing(row["subject_kind"] or "table", row["subject"], None, (), (), {}))
+        now.words[row["field"]] = now.words.get(row["field"], frozenset()) | {row["word"]}
+    return found
+
+
+def _words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for one in names for word in words_of_name(one))

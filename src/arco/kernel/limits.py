@@ -20,6 +20,9 @@ PARTITION_DIMENSIONS_MAX = 16
 # One encoded partition key (ASCII, so bytes are characters): protects the objects and events that carry keys.
 PARTITION_KEY_BYTES_MAX = 4096
 
+# Partitions that one event names by its ranges: each becomes rows of state, and two dates can name millions.
+PARTITIONS_OF_AN_EVENT_MAX = 100_000
+
 # One object name and one of its segments: what every store and every file system takes.
 KEY_BYTES_MAX = 1024
 KEY_SEGMENT_BYTES_MAX = 255

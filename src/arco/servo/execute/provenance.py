@@ -117,6 +117,8 @@ def _completed(made: Made) -> Draft:
         counts=_counts(made),
         checks_failed=made.failed_checks,
         mode=made.asset.write.mode.value,
+        grain={axis.name: axis.kind for axis in made.asset.partitions.axes},
+        sequence_number=made.table.last_sequence_number + 1,
     )
     return _draft(made, payload, MATERIALIZATION_COMPLETED, "")
 

@@ -95,13 +95,13 @@ TASKS = Table(
             Wins.FIRST,
             (_text("asset"), _text("asset_id"), _text("partitions", "the range it covers, as JSON")),
         ),
+        Group("begun", Wins.LAST, (_text("worker", "who began the newest attempt"),)),
         Group(
             "state",
             Wins.LAST,
             (
                 _text("state", "running, or how it ended"),
                 _long("attempt"),
-                _text("worker"),
                 _moment("started_at"),
                 _moment("ended_at"),
                 _text("failure_class"),

@@ -22,11 +22,14 @@ def task_id(asset: AssetId, canonical_range: str, code: CodeVersionId) -> TaskId
     return TaskId(f"task_{fingerprint('task', asset, canonical_range, code)[:_SHORT_HEX]}")
 
 
-def dependency_fingerprint(source: AssetId, target: AssetId, mapping: str, transform: str, parameter: str) -> str:
-    """What makes a dependency itself: its ends, how partitions map, what is done, and through which parameter."""
+def dependency_fingerprint(source: str, target: str, mapping: str, transform: str, parameter: str) -> str:
+    """What makes a dependency itself: its ends, how partitions map, what is done, and through which parameter.
+
+    An end is an asset id, or the identity of what is no asset: a table of others, a file, a topic.
+    """
     return fingerprint("dependency", source, target, mapping, transform, parameter)
 
 
-def edge_id(source: AssetId, target: AssetId, dependency: str) -> EdgeId:
+def edge_id(source: str, target: str, dependency: str) -> EdgeId:
     """One lineage edge; two dependencies between the same assets are two edges."""
     return EdgeId(f"edge_{fingerprint('edge', source, target, dependency)[:_SHORT_HEX]}")

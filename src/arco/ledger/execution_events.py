@@ -1,18 +1,15 @@
-"""The events of the domain `execution`, and of `quality` beside it: what runs did.
+"""The events of the domain `execution`: what runs did, Servo's and those of other systems.
 
 One event speaks of one task and a set of partitions, as ranges; never one event a partition. A materialization is recorded
 only after its output was published, so whoever folds these knows what can be read. What must never enter: reading state.
 """
 
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import msgspec
 
-from arco.kernel.errors import InvalidInput
-from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import EventId, clip, encode_ulid
-from arco.ledger.drafts import Draft
-from arco.ledger.envelope import Event, EventType
+from arco.ledger.envelope import EventType
+from arco.ledger.payloads import Payload
 
 RUN_CREATED = EventType("execution.run_created.v1")
 PLAN_GENERATED = EventType("execution.plan_generated.v1")
@@ -21,44 +18,11 @@ TASK_ENDED = EventType("execution.task_ended.v1")
 MATERIALIZATION_COMPLETED = EventType("execution.materialization_completed.v1")
 OUTPUT_HELD = EventType("execution.output_held.v1")
 RUN_COMPLETED = EventType("execution.run_completed.v1")
-CHECK_EXECUTED = EventType("quality.check_executed.v1")
-LINEAGE_RECORDED = EventType("lineage.lineage_recorded.v1")
-SOURCE = "arco/servo"
-
-P = TypeVar("P", bound="Payload")
-
-
-def derived_event_id(at_ms: int, *about: str) -> str:
-    """The id of an event that several processes may announce: the same for all of them, and known before it happens."""
-    return str(EventId(encode_ulid(at_ms << 80 | int(fingerprint("event", *about)[:20], 16))))
-
-
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event says. Fields that a later version adds are passed over when it is read."""
-
-    def draft(self, kind: EventType, event_id: str, *, subject: str, run_id: str, sequence: int | None = None) -> Draft:
-        """The event of this payload under an id that is known before anything is published."""
-        return Draft(
-            type=kind,
-            source=SOURCE,
-            subject=subject,
-            id=EventId(event_id),
-            # As it is read back: lists where there are tuples, texts where there are ids.
-            data=msgspec.json.decode(msgspec.json.encode(self, enc_hook=str)),
-            streamid=run_id,
-            sequence=sequence,
-            correlationid=run_id,
-        )
-
-    @classmethod
-    def of(cls, event: Event) -> Self:
-        try:
-            return msgspec.convert(event.data, cls)
-        except msgspec.ValidationError as error:
-            raise InvalidInput(clip(f"event {event.id}: {error}".replace("`", ""), 300)) from None
 
 
 class RunCreated(Payload, frozen=True, kw_only=True):
+    """A run began. `job` is what another system calls it; such a run has no deployment and no code version of ours."""
+
     run_id: str
     project: str
     deployment: str
@@ -66,9 +30,12 @@ class RunCreated(Payload, frozen=True, kw_only=True):
     trigger: str
     triggered_by: str
     tasks: int
+    job: str | None = None
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):
+    """What a run is going to do."""
+
     run_id: str
     plan_fingerprint: str
     planning_snapshot: str
@@ -132,7 +99,7 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     schema_id: int | None
     started_ms: int
     published_ms: int
-    counts: list[dict[str, Any]] = []
+    counts: list[dict[str, Any]] = msgspec.field(default_factory=list)
     checks_failed: tuple[str, ...] = ()
     mode: str = "replace"
     grain: dict[str, str] | None = None
@@ -154,32 +121,12 @@ class OutputHeld(Payload, frozen=True, kw_only=True):
     snapshot_id: int | None
 
 
-class CheckExecuted(Payload, frozen=True, kw_only=True):
-    """One check of one output. `result` is the document of the check's result."""
-
-    check_id: str
-    run_id: str
-    task_id: str
-    materialization_id: str
-    asset: str
-    asset_id: str
-    partitions: list[dict[str, Any]]
-    result: dict[str, Any]
-    action: str
-
-
-class LineageRecorded(Payload, frozen=True, kw_only=True):
-    """What a task read to make what it made: one edge an input."""
-
-    run_id: str
-    task_id: str
-    materialization_id: str
-    edges: list[dict[str, Any]]
-
-
 class RunCompleted(Payload, frozen=True, kw_only=True):
+    """A run ended. `started_ms` is null where whoever reports the end does not know the beginning."""
+
     run_id: str
     state: str
     tasks: dict[str, int]
-    started_ms: int
+    started_ms: int | None
     ended_ms: int
+    message: str | None = None

@@ -13,18 +13,10 @@ from arco.iceberg.metadata import TableMetadata
 from arco.kernel.fingerprint import fingerprint
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
-from arco.ledger.execution_events import (
-    CHECK_EXECUTED,
-    LINEAGE_RECORDED,
-    MATERIALIZATION_COMPLETED,
-    OUTPUT_HELD,
-    CheckExecuted,
-    LineageRecorded,
-    MaterializationCompleted,
-    OutputHeld,
-    Payload,
-    derived_event_id,
-)
+from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, OUTPUT_HELD, MaterializationCompleted, OutputHeld
+from arco.ledger.lineage_events import LINEAGE_RECORDED, LineageRecorded, edges_of
+from arco.ledger.payloads import Payload, derived_event_id
+from arco.ledger.quality_events import CHECK_EXECUTED, CheckExecuted
 from arco.quality.gates import Decision
 from arco.quality.results import CheckResult
 from arco.servo.execute.data_files import Written
@@ -157,7 +149,7 @@ def _checked(made: Made, result: CheckResult) -> Draft:
 
 def _lineage(made: Made) -> Draft:
     payload = LineageRecorded(
-        run_id=made.run_id, task_id=made.task.id, materialization_id=made.materialization_id, edges=made.edges
+        run_id=made.run_id, task_id=made.task.id, materialization_id=made.materialization_id, edges=edges_of(made.edges)
     )
     return _draft(made, payload, LINEAGE_RECORDED, "")
 

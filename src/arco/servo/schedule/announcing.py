@@ -12,14 +12,13 @@ from arco.ledger.execution_events import (
     RUN_CREATED,
     TASK_ENDED,
     TASK_STARTED,
-    Payload,
     PlanGenerated,
     RunCompleted,
     RunCreated,
     TaskBegun,
     TaskEnded,
-    derived_event_id,
 )
+from arco.ledger.payloads import Payload, derived_event_id
 from arco.ledger.run_entries import AnyEntry, RunFinished, TaskEntry, TaskStarted
 from arco.ledger.run_state import ENDED, RunState
 from arco.servo.plan.document import Plan

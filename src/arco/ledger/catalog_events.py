@@ -1,0 +1,151 @@
+"""The events of the domain `catalog`: what was deployed, and which tables there are, as projections.
+
+Tier 1 and the deployments decide; these only say it, so that it can be read as rows beside everything else. An event's id
+follows from the deployment or commit that it speaks of: said twice it is one. What must never enter: anything that decides, and
+events that others may send.
+"""
+
+from typing import Any
+
+import msgspec
+
+from arco.ledger.envelope import EventType
+from arco.ledger.payloads import Payload
+
+DEPLOYMENT_CREATED = EventType("catalog.deployment_created.v1")
+ASSET_DEPLOYED = EventType("catalog.asset_deployed.v1")
+ASSET_RENAMED = EventType("catalog.asset_renamed.v1")
+ASSET_REMOVED = EventType("catalog.asset_removed.v1")
+SCHEMA_REGISTERED = EventType("catalog.schema_registered.v1")
+CONTRACT_UPDATED = EventType("catalog.contract_updated.v1")
+TABLE_CREATED = EventType("catalog.table_created.v1")
+TABLE_DROPPED = EventType("catalog.table_dropped.v1")
+TABLE_RENAMED = EventType("catalog.table_renamed.v1")
+TABLE_RESTORED = EventType("catalog.table_restored.v1")
+
+
+class DeploymentCreated(Payload, frozen=True, kw_only=True):
+    """A project was published, or an earlier deployment counts again."""
+
+    deployment: str
+    project: str
+    code_version: str
+    previous: str | None
+    assets: int
+    created_by: str
+    created_ms: int
+    breaking: tuple[str, ...] = ()
+
+
+class AssetDeployed(Payload, frozen=True, kw_only=True):
+    """An asset as a deployment has it. `definition` is the document that the deployment holds."""
+
+    asset_id: str
+    asset: str
+    kind: str
+    deployment: str
+    project: str
+    code_version: str
+    fingerprint: str
+    definition: dict[str, Any]
+    former_keys: tuple[str, ...] = ()
+
+
+class AssetRenamed(Payload, frozen=True, kw_only=True):
+    """An asset goes by another key. What it published stays its own."""
+
+    asset_id: str
+    former: str
+    asset: str
+    deployment: str
+
+
+class AssetRemoved(Payload, frozen=True, kw_only=True):
+    """An asset is in no deployment any more. Its table stays."""
+
+    asset_id: str
+    asset: str
+    deployment: str
+
+
+class RegisteredColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column under the id that it keeps through renames."""
+
+    name: str
+    type: str
+    nullable: bool
+    column_id: str | None = None
+    field_id: int | None = None
+    description: str | None = None
+
+
+class SchemaRegistered(Payload, frozen=True, kw_only=True):
+    """The columns of an asset or a table from now on, and what changed."""
+
+    asset_id: str | None
+    table_uuid: str | None
+    schema_id: int | None
+    columns: tuple[RegisteredColumn, ...]
+    compatibility: str | None = None
+    changes: tuple[str, ...] = ()
+    deployment: str | None = None
+
+
+class ContractUpdated(Payload, frozen=True, kw_only=True):
+    """What an asset promises its readers, as people agreed on it."""
+
+    asset_id: str
+    asset: str
+    version: int
+    contract: dict[str, Any]
+    who: str
+    why: str | None = None
+
+
+class TableCreated(Payload, frozen=True, kw_only=True):
+    """A table or view has a name."""
+
+    table_uuid: str
+    asset_id: str
+    kind: str
+    format: str
+    namespace: tuple[str, ...]
+    name: str
+    location: str
+    commit: str
+    who: str
+
+
+class TableDropped(Payload, frozen=True, kw_only=True):
+    """A name was taken away. Without `purge` it can be restored for a while."""
+
+    table_uuid: str
+    namespace: tuple[str, ...]
+    name: str
+    drop_id: str
+    purge: bool
+    commit: str
+    who: str
+
+
+class TableRenamed(Payload, frozen=True, kw_only=True):
+    """A table or view goes by another name."""
+
+    table_uuid: str
+    former_namespace: tuple[str, ...]
+    former_name: str
+    namespace: tuple[str, ...]
+    name: str
+    commit: str
+    who: str
+
+
+class TableRestored(Payload, frozen=True, kw_only=True):
+    """What was dropped has a name again."""
+
+    table_uuid: str
+    namespace: tuple[str, ...]
+    name: str
+    drop_id: str
+    commit: str
+    who: str

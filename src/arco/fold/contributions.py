@@ -1,7 +1,7 @@
 """How an event's words become rows: every column there, numbers that fit, orders that grow as text.
 
-One row a call, for the files of `shredding*.py`. A value that no file could hold is refused here, with the event: the model, Spark
-and fresh reads then refuse the same events. What must never enter: what an event means.
+One row a call, for the files of `shredding*.py`. A value that no file could hold is refused here, with the event: the model,
+Spark and fresh reads then refuse the same events. What must never enter: what an event means.
 """
 
 from collections.abc import Mapping

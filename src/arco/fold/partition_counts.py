@@ -1,7 +1,7 @@
 """The rows, bytes and files of each partition of a publish, from what its event counted by the table's own partition fields.
 
-A table is laid out by the asset's dimensions unless somebody said otherwise: a field is then called like its dimension, or like it
-with a transform (`at_day`). Where it is laid out in another way the counts say nothing of partitions, and nothing is made up.
+A table is laid out by the asset's dimensions unless somebody said otherwise: a field is then called like its dimension, or like
+it with a transform (`at_day`). Where it is laid out in another way the counts say nothing of partitions, and nothing is made up.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, order, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, told
 from arco.fold.partition_counts import Size, sizes_of
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, TASKS
 from arco.kernel.errors import InvalidInput

@@ -317,7 +317,6 @@ ASSETS = Table(
                 _text("deployment"),
                 _text("code_version"),
                 _text("fingerprint"),
-                _flag("retired", "the project no longer has it"),
                 _text("description"),
                 _texts("owners"),
                 _texts("tags"),
@@ -331,6 +330,7 @@ ASSETS = Table(
                 _text("deployed_by"),
             ),
         ),
+        Group("standing", Wins.LAST, (_flag("retired", "the project no longer has it"),)),
     ),
     "asset_id",
 )

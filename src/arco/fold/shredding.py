@@ -1,0 +1,58 @@
+"""From an event to the rows that it contributes: pure, the same in Spark, in the model and in fresh reads.
+
+Whatever an event holds, it never stops a fold: it contributes, or it is refused with the reason (`InvalidInput`), whole. An event
+of a type that this version does not know is refused too, and kept: a newer Arco reads it from the same ledger.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from arco.fold import (
+    shredding_assets,
+    shredding_execution,
+    shredding_lineage,
+    shredding_quality,
+    shredding_search,
+)
+from arco.fold.contributions import Contribution, order
+from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.ids import clip
+from arco.ledger.envelope import Event
+from arco.storage.keys import Head
+
+__all__ = ["Contribution", "order", "shred", "shred_for"]
+
+_Shredders = Mapping[str, Callable[[Event], Iterator[Contribution]]]
+
+SHREDDERS: Mapping[Head, _Shredders] = {
+    Head.EXECUTION: shredding_execution.SHREDDERS,
+    Head.QUALITY: shredding_quality.SHREDDERS,
+    Head.LINEAGE: shredding_lineage.SHREDDERS,
+    Head.ASSETS: shredding_assets.SHREDDERS,
+    Head.SEARCH: shredding_search.SHREDDERS,
+}
+
+
+def shred(event: Event) -> list[Contribution]:
+    """The rows of an event, for all heads. InvalidInput: it has none, and never will have in this version."""
+    heads = [head for head, known in SHREDDERS.items() if event.type in known]
+    if not heads:
+        raise _unknown(event)
+    return [one for head in heads for one in shred_for(head, event)]
+
+
+def shred_for(head: Head, event: Event) -> list[Contribution]:
+    """The rows of an event in the tables of one head."""
+    shredder = SHREDDERS[head].get(event.type)
+    if shredder is None:
+        raise _unknown(event)
+    try:
+        return list(shredder(event))
+    except TooLarge as error:
+        raise InvalidInput(error.message) from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        # The open documents inside events are anybody's: what is not as it should be there is the event's fault, not ours.
+        raise InvalidInput(clip(f"{type(error).__name__}: {error}", 300)) from error
+
+
+def _unknown(event: Event) -> InvalidInput:
+    return InvalidInput(f"no event of this version is called {event.type}", hint="a newer Arco may know it")

@@ -26,10 +26,10 @@ from arco import (
     weekly,
     window,
 )
+from arco.fold.spark_session import Session
 from arco.iceberg import changes
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.execute.pipeline import HowToRun
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target
 from arco.servo.plan.planner import Mode, PlanRequest

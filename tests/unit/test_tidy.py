@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 70
 
 # The edges where Spark is met, and only there.
 SPARK_FILES = (
-    *(f"arco/fold/spark_{name}.py" for name in ("s3", "session")),
+    *(f"arco/fold/spark_{name}.py" for name in ("files", "fold", "join", "s3", "session", "shred")),
     *(
         f"arco/servo/execute/spark_{name}.py"
         for name in (
@@ -53,7 +53,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "arco/storage/folder_syncs.py",
             "arco/surface/http/server_state.py",
             "arco/surface/python/connecting.py",
-            "arco/servo/execute/spark_threads.py",
+            "arco/fold/spark_threads.py",
             "arco/servo/execute/pipeline.py",
         ),
     ),

@@ -1,7 +1,7 @@
 """From an event to the rows that it contributes: pure, the same in Spark, in the model and in fresh reads.
 
-Whatever an event holds, it never stops a fold: it contributes, or it is refused with the reason (`InvalidInput`), whole. An event
-of a type that this version does not know is refused too, and kept: a newer Arco reads it from the same ledger.
+Whatever an event holds, it never stops a fold: it contributes, or it is refused whole, with the reason (`InvalidInput`). One of a
+type that this version does not know is set aside (`UnknownFormat`): a newer Arco reads it from the same ledger.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from arco.fold import (
     shredding_search,
 )
 from arco.fold.contributions import Contribution, order
-from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.errors import InvalidInput, TooLarge, UnknownFormat
 from arco.kernel.ids import clip
 from arco.ledger.envelope import Event
 from arco.storage.keys import Head
@@ -33,7 +33,7 @@ SHREDDERS: Mapping[Head, _Shredders] = {
 
 
 def shred(event: Event) -> list[Contribution]:
-    """The rows of an event, for all heads. InvalidInput: it has none, and never will have in this version."""
+    """The rows of an event, for all heads. InvalidInput or UnknownFormat: it has none in this version."""
     heads = [head for head, known in SHREDDERS.items() if event.type in known]
     if not heads:
         raise _unknown(event)
@@ -54,5 +54,5 @@ def shred_for(head: Head, event: Event) -> list[Contribution]:
         raise InvalidInput(clip(f"{type(error).__name__}: {error}", 300)) from error
 
 
-def _unknown(event: Event) -> InvalidInput:
-    return InvalidInput(f"no event of this version is called {event.type}", hint="a newer Arco may know it")
+def _unknown(event: Event) -> UnknownFormat:
+    return UnknownFormat(f"this version knows no event {event.type}", hint="a newer Arco may know it")

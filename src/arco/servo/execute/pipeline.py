@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from arco.catalog.catalog import Catalog
 from arco.fold.spark_session import Session, SparkSettings, open_session
+from arco.fold.spark_threads import SparkThreads
 from arco.kernel.errors import Conflict
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
@@ -19,7 +20,6 @@ from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
-from arco.servo.execute.spark_threads import SparkThreads
 from arco.servo.plan.document import Plan
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.plan.parameters import overridden

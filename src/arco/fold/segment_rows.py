@@ -65,7 +65,9 @@ def shred_segment(head: Head, name: str, data: bytes, start: int = 0, rows_max: 
             contributed = shred_for(head, event)
         except (InvalidInput, UnknownFormat) as error:
             unknown = isinstance(error, UnknownFormat)
-            bad.append(Refused(segment=name, event_id=event.id, reason=error.message, line=encode(event), unknown=unknown))
+            bad.append(
+                Refused(segment=name, event_id=str(event.id), reason=error.message, line=encode(event), unknown=unknown)
+            )
             continue
         for table, row in contributed[max(0, start - passed) : max(0, start + rows_max - passed)]:
             rows[table.name].append(row)
@@ -73,12 +75,12 @@ def shred_segment(head: Head, name: str, data: bytes, start: int = 0, rows_max: 
     report = SegmentReport(
         segment=name,
         rows_in_all=passed,
-        writer_id=segment.writer_id,
+        writer_id=str(segment.writer_id),
         writer_seq=segment.writer_seq,
         events=len(segment.events) - len(bad),
         rows={table: len(some) for table, some in rows.items()},
-        first_position=segment.events[0].position,
-        last_position=segment.events[-1].position,
+        first_position=str(segment.events[0].position),
+        last_position=str(segment.events[-1].position),
         refused=tuple(bad),
     )
     return Shredded(rows, report)

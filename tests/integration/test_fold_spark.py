@@ -76,8 +76,7 @@ def lake(session: Session, tmp_path: Path) -> Iterator[Lake]:
     made.work.close()
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(("seed", "head"), list(enumerate(HEADS)))
 def test_a_history_folds_to_the_rows_of_the_model(lake: Lake, head: Head, seed: int) -> None:
     events = History(random.Random(seed)).events(head, 120)
     names = write_segments(lake.root, DOMAINS[head], events, 40)
@@ -149,7 +148,7 @@ def test_many_buckets_are_packed_into_files_of_their_size(session: Session, tmp_
     assert 4 < len(base) < 40
 
 
-def test_one_event_may_be_more_rows_than_fit_into_a_window(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_event_may_be_more_rows_than_fit_into_a_window(lake: Lake) -> None:
     base = next(one for one in History(random.Random(3)).events(Head.EXECUTION, 80) if "materialization" in one.type)
     days = {"partitions": [{"date": ["1900-01-01", "2100-01-01"]}], "grain": {"date": "daily"}}
     event = _changed(base, data={**base.data, **days})

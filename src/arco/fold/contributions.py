@@ -5,12 +5,17 @@ Spark and fresh reads then refuse the same events. What must never enter: what a
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
 
 from arco.fold.vocabulary import BUCKET, Kind, Row, Table, bucket_of
 from arco.kernel.errors import InvalidInput
+from arco.kernel.identity import partition_id
+from arco.kernel.ids import AssetId, PartitionId
+from arco.kernel.partition_boxes import partitions_in
+from arco.kernel.partition_key import PartitionKey
 from arco.ledger.envelope import Event
 
 Contribution: TypeAlias = tuple[Table, Row]
@@ -27,17 +32,40 @@ def order(*parts: int | str) -> str:
 
     The last two parts are the position and the id of an event, so that two contributions are equal only if they are one.
     """
-    return ":".join(part if isinstance(part, str) else _padded(part) for part in parts)
+    return ":".join([part if isinstance(part, str) else _padded(part) for part in parts])
 
 
 def told(event: Event, *before: int | str) -> str:
     """The order of what an event says: what decides first, then where the event stands."""
-    return order(*before, event.position, event.id)
+    stands = f"{event.position}:{event.id}"
+    return f"{order(*before)}:{stands}" if before else stands
 
 
 def json_text(value: Any) -> str:
     """A document in one spelling."""
     return msgspec.json.encode(value, order="sorted").decode()
+
+
+def partitions_of(
+    asset_id: str, document: list[dict[str, Any]], grain: dict[str, str]
+) -> list[tuple[PartitionId, PartitionKey]]:
+    """The partitions that a document names, with their ids."""
+    asset = AssetId(asset_id)
+    named = msgspec.json.encode((document, grain))
+    keys = _KNOWN.get(named)
+    if keys is None:
+        keys = partitions_in(document, grain)
+        if len(keys) <= _KNOWN_PARTITIONS_MAX:
+            if len(_KNOWN) >= _KNOWN_MAX:
+                _KNOWN.clear()
+            _KNOWN[named] = keys
+    return [(_id_of(asset, key), key) for key in keys]
+
+
+# Many events of a segment speak of the same days. What was found once is only remembered, never changed.
+_KNOWN: dict[bytes, list[PartitionKey]] = {}
+_KNOWN_MAX, _KNOWN_PARTITIONS_MAX = 4096, 64
+_id_of = lru_cache(maxsize=8192)(partition_id)
 
 
 class RowMaker:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, told
 from arco.fold.partition_counts import Size, sizes_of
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, TASKS
 from arco.kernel.errors import InvalidInput
-from arco.kernel.identity import partition_id
-from arco.kernel.ids import AssetId, RunId
-from arco.kernel.partition_boxes import partitions_in
+from arco.kernel.ids import RunId
 from arco.ledger import execution_events as said
 from arco.ledger.envelope import Event
 
@@ -101,9 +99,9 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
     if it.grain is None and any(it.partitions):
         raise InvalidInput("its ranges have no grain, so its partitions are not known")
     grain = it.grain or {}
-    asset = AssetId(it.asset_id)
-    keys = partitions_in(it.partitions, grain)
-    sizes = sizes_of(keys, it.counts, grain, Size(it.rows, it.bytes, it.files))
+    partitions = partitions_of(it.asset_id, it.partitions, grain)
+    whole = Size(it.rows, it.bytes, it.files)
+    sizes = sizes_of([key for _, key in partitions], it.counts, grain, whole)
     shared = {
         "asset": it.asset,
         "run_id": it.run_id,
@@ -136,8 +134,8 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
         "first_published_at": it.published_ms,
         "begun_order": told(event, it.published_ms, it.materialization_id),
     }
-    for key, size in zip(keys, sizes, strict=True):
-        partition = {"asset_id": it.asset_id, "partition_id": partition_id(asset, key)}
+    for (partition_id, key), size in zip(partitions, sizes, strict=True):
+        partition = {"asset_id": it.asset_id, "partition_id": partition_id}
         own = {"partition_key": key.canonical(), "rows": size.rows, "bytes": size.bytes, "files": size.files}
         yield _MATERIALIZATION({**partition, "materialization_id": it.materialization_id}, **published, **own)
         yield _PARTITION({**partition, "table_uuid": it.table_uuid}, **current, **own)

@@ -1,6 +1,7 @@
 """What was made of what as rows: edges, the tasks that went along them, and their columns."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from arco.fold.contributions import Contribution, RowMaker, json_text, told
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
@@ -13,13 +14,13 @@ _BY_HAND = "hand"
 
 def lineage_recorded(event: Event) -> Iterator[Contribution]:
     it = said.LineageRecorded.of(event)
+    seen_at, stands = event.time.time_ms, told(event)
     for edge in it.edges:
-        edge_id = edge.identity()
-        source = said.end_identity(edge.upstream, edge.upstream_id, edge.upstream_table, edge.upstream_namespace)
-        target = said.end_identity(edge.downstream, edge.downstream_id, edge.downstream_table, edge.downstream_namespace)
+        source, target = _ends(edge)
+        edge_id = edge.edge_id or _edge_between(source, target, edge.kind)
         # What a person says stands until a person takes it back; what a run saw needs nobody's word.
         standing = (
-            {"removed": False, "owner": it.who, "description": it.why, "standing_order": told(event)}
+            {"removed": False, "owner": it.who, "description": it.why, "standing_order": stands}
             if it.method == _BY_HAND
             else {}
         )
@@ -32,13 +33,13 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
             target=edge.downstream,
             edge_kind=edge.kind,
             recorded_by=it.method,
-            about_order=told(event),
+            about_order=stands,
             first_run_id=it.run_id,
-            first_seen_at=event.time.time_ms,
-            first_order=told(event),
+            first_seen_at=seen_at,
+            first_order=stands,
             last_run_id=it.run_id,
-            last_seen_at=event.time.time_ms,
-            last_order=told(event),
+            last_seen_at=seen_at,
+            last_order=stands,
             **standing,
         )
         if it.run_id is not None:
@@ -49,9 +50,9 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
                 source_snapshot_id=edge.upstream_snapshot,
                 source_partitions=None if edge.upstream_partitions is None else json_text(edge.upstream_partitions),
                 target_partitions=None if edge.downstream_partitions is None else json_text(edge.downstream_partitions),
-                at=event.time.time_ms,
+                at=seen_at,
                 position=event.position,
-                went_order=told(event),
+                went_order=stands,
             )
         yield from _columns(event, edge, edge_id)
 
@@ -96,3 +97,13 @@ def _source_kind(edge: said.Edge) -> str:
     if edge.upstream_table is not None:
         return "table"
     return "files" if edge.kind == "files" else "external"
+
+
+def _ends(edge: said.Edge) -> tuple[str, str]:
+    return (
+        said.end_identity(edge.upstream, edge.upstream_id, edge.upstream_table, edge.upstream_namespace),
+        said.end_identity(edge.downstream, edge.downstream_id, edge.downstream_table, edge.downstream_namespace),
+    )
+
+
+_edge_between = lru_cache(maxsize=8192)(said.edge_between)

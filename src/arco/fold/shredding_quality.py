@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, told
 from arco.fold.tables import QUALITY_RESULTS
-from arco.kernel.identity import partition_id
-from arco.kernel.ids import AssetId
-from arco.kernel.partition_boxes import partitions_in
 from arco.ledger import quality_events as said
 from arco.ledger.envelope import Event
 from arco.quality.results import CheckResult
@@ -58,5 +55,5 @@ def _partition(it: said.CheckExecuted) -> str:
     """The one partition that the check speaks of, or nothing."""
     if it.grain is None:
         return ""
-    keys = partitions_in(it.partitions, it.grain)
-    return partition_id(AssetId(it.asset_id), keys[0]) if len(keys) == 1 else ""
+    partitions = partitions_of(it.asset_id, it.partitions, it.grain)
+    return partitions[0][0] if len(partitions) == 1 else ""

@@ -7,8 +7,9 @@ on the disk before anybody can name them, and no bucket sees a rename. Needs thi
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -59,19 +60,26 @@ class Place:
             raise OutcomeUnknown(f"{key} may not be stored: {outcome.reason}", hint="fold again")
 
 
-def write_files(rows: DataFrame, table: Table, place: Place, into: str, *, rows_per_file: int) -> list[StateFile]:
-    """Write rows that are sorted by bucket and key; the files of the tasks that counted, in the order of their names."""
-    task = _Task(table, place, into, rows_per_file)
-
-    def written(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        return task.run(batches)
-
-    written.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
-    # Not deterministic: Spark may neither drop it nor run it twice for one row.
-    write_udf = f.arrow_udf(written, "string").asNondeterministic()  # type: ignore[attr-defined]
-    said = rows.select(write_udf(f.struct(*table.column_names)).alias("said")).where("said is not null").collect()
+def write_files(
+    states: Sequence[tuple[Table, DataFrame]], place: Place, into: str, *, rows_per_file: int
+) -> list[StateFile]:
+    """Write rows that are sorted by bucket and key, of several tables in one job; the files of the tasks that counted."""
+    written = [_written(rows, _Task(table, place, into, rows_per_file)) for table, rows in states]
+    said = reduce(DataFrame.union, written).where("said is not null").collect()
     files = [file for row in said for file in msgspec.json.decode(row["said"], type=list[StateFile])]
     return sorted(files, key=lambda file: file.key)
+
+
+def _written(rows: DataFrame, task: "_Task") -> DataFrame:
+    """As many rows as are given, with what the task says in one of them."""
+
+    def write(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        return task.run(batches)
+
+    write.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
+    # Not deterministic: Spark may neither drop it nor run it twice for one row.
+    write_udf = f.arrow_udf(write, "string").asNondeterministic()  # type: ignore[attr-defined]
+    return rows.select(write_udf(f.struct(*task.table.column_names)).alias("said"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """The fold on Spark: segments to a delta, and files to a base. What is decided about heads and manifests is not known here.
 
-    read and shred (once, kept) → for each table that was touched: join → sort → files
+    read and shred (one job, kept) → for each table that was touched: join → sort → files (one job for all)
 
-Tables that no event speaks of cost nothing. A small batch is joined in one task without a shuffle, a large one bucket by bucket.
+Tables that no event speaks of cost nothing. A small batch has one task a table without a shuffle, a large one several by bucket.
 History is not looked at: what a batch costs follows from the batch alone.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,6 +38,7 @@ T = TypeVar("T")
 
 _TASKS_PER_CORE = 4
 _CORES_UNKNOWN = 4
+_AT_ONCE = 2  # a fold and a merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,10 @@ class SparkFold:
     scope: Scope
     sync: bool = True
     sizes: Sizes = field(default_factory=Sizes)
-    tables_at_once: int = 2
     _threads: SparkThreads = field(init=False)
 
     def __post_init__(self) -> None:
-        self._threads = SparkThreads(self.session, self.tables_at_once)
+        self._threads = SparkThreads(self.session, _AT_ONCE)
 
     def close(self) -> None:
         """Let go of the threads. The session is its maker's to stop."""
@@ -74,21 +73,11 @@ class SparkFold:
         """Read segments by their names, join what their events contribute, write one delta."""
         if not segments:
             return Folded((), 0)
-        batch = await self._call(head, into, self._shredded, head, segments)
-        try:
-            touched = [table for table in tables_of(head) if batch.rows[table.name]]
-            made = await asyncio.gather(*(self._call(head, into, self._delta, batch, table, into) for table in touched))
-        finally:
-            batch.frame.unpersist()
-        return batch.folded([file for files in made for file in files])
+        return await self._call(head, into, self._folded, head, segments, into)
 
     async def merge(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:
         """Join files of one head, base and deltas alike, into a new base."""
-        given = [(table, [file for file in files if file.table == table.name]) for table in tables_of(head)]
-        made = await asyncio.gather(
-            *(self._call(head, into, self._base, table, some, into) for table, some in given if some)
-        )
-        return tuple(file for some in made for file in some)
+        return await self._call(head, into, self._merged, head, files, into)
 
     async def _call(self, head: Head, into: str, work: Callable[..., T], *arguments: object) -> T:
         """Something that waits for Spark, on a thread."""
@@ -119,24 +108,36 @@ class SparkFold:
             batch.extra = shredded(spark, head, more, place, self._parts(len(more)))
         return batch
 
-    def _delta(self, batch: "_Batch", table: Table, into: str) -> list[StateFile]:
-        parts = min(BUCKETS, -(-batch.rows[table.name] // self.sizes.rows_per_part))
-        rows = joined(table, batch.contributions(table), parts)
-        return write_files(rows, table, self._place(), into, rows_per_file=self.sizes.rows_per_file)
+    def _folded(self, head: Head, segments: Sequence[str], into: str) -> Folded:
+        batch = self._shredded(head, segments)
+        try:
+            touched = [table for table in tables_of(head) if batch.rows[table.name]]
+            return batch.folded(self._written([(table, self._delta(batch, table)) for table in touched], into))
+        finally:
+            batch.frame.unpersist()
 
-    def _base(self, table: Table, files: Sequence[StateFile], into: str) -> list[StateFile]:
-        root = parse_root(self.root)
-        paths = [f"{_spark_root(root)}/{file.key}" for file in files]
+    def _delta(self, batch: "_Batch", table: Table) -> DataFrame:
+        parts = min(BUCKETS, -(-batch.rows[table.name] // self.sizes.rows_per_part))
+        return joined(table, batch.contributions(table), parts)
+
+    def _merged(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:
+        given = {table: [file for file in files if file.table == table.name] for table in tables_of(head)}
+        made = self._written([(table, self._base(table, some)) for table, some in given.items() if some], into)
+        bounds = {table.name: _positions(some) for table, some in given.items()}
+        return tuple(msgspec.structs.replace(file, **bounds[file.table]) for file in made)
+
+    def _base(self, table: Table, files: Sequence[StateFile]) -> DataFrame:
+        root = _spark_root(parse_root(self.root))
         # Names are taken as they are: a folder of the root may have characters that a pattern is made of.
         reader = self.session.spark.read.schema(columns_ddl(table)).option("__globPaths__", "false")
         size = sum(file.bytes for file in files)
         parts = max(1, min(BUCKETS, -(-size // self.sizes.base_file_bytes)))
-        made = write_files(
-            joined(table, reader.parquet(*paths), parts), table, self._place(), into, rows_per_file=self.sizes.rows_per_file
-        )
-        first = min((file.first_position for file in files if file.first_position), default=None)
-        last = max((file.last_position for file in files if file.last_position), default=None)
-        return [msgspec.structs.replace(file, first_position=first, last_position=last) for file in made]
+        return joined(table, reader.parquet(*(f"{root}/{file.key}" for file in files)), parts)
+
+    def _written(self, states: Sequence[tuple[Table, DataFrame]], into: str) -> list[StateFile]:
+        if not states:
+            return []
+        return write_files(states, self._place(), into, rows_per_file=self.sizes.rows_per_file)
 
     def _place(self) -> Place:
         return Place(self.root, dict(self.options), self.scope, sync=self.sync)
@@ -169,10 +170,9 @@ class _Batch:
         return rows[0] if len(rows) == 1 else rows[0].union(rows[1])
 
     def folded(self, files: Sequence[StateFile]) -> Folded:
-        first = min((one.first_position for one in self.reports if one.first_position), default=None)
-        last = max((one.last_position for one in self.reports if one.last_position), default=None)
+        bounds = _positions(self.reports)
         return Folded(
-            tuple(msgspec.structs.replace(file, first_position=first, last_position=last) for file in files),
+            tuple(msgspec.structs.replace(file, **bounds) for file in files),
             sum(one.events for one in self.reports),
             tuple(refused for one in self.reports for refused in one.refused),
             tuple((one.writer_id, one.writer_seq) for one in self.reports if one.writer_id is not None),
@@ -181,6 +181,15 @@ class _Batch:
 
 def _reports(frame: DataFrame) -> list[SegmentReport]:
     return [msgspec.json.decode(row[REPORT], type=SegmentReport) for row in frame.select(REPORT).collect()]
+
+
+def _positions(said: Iterable[SegmentReport | StateFile]) -> dict[str, str | None]:
+    """The first and the last position of some segments or files."""
+    known = list(said)
+    return {
+        "first_position": min((one.first_position for one in known if one.first_position), default=None),
+        "last_position": max((one.last_position for one in known if one.last_position), default=None),
+    }
 
 
 def _spark_root(root: Root) -> str:

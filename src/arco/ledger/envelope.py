@@ -11,6 +11,7 @@ where it is stored (`segment.py`).
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import msgspec
@@ -156,12 +157,15 @@ ATTRIBUTES = frozenset(Event.__struct_fields__) - {"extensions"}
 
 def read_attributes(attributes: dict[str, Any]) -> Event:
     """An event from its attributes by name. A null is an absence, as CloudEvents says; nothing is converted."""
-    known = {name: value for name, value in attributes.items() if name in ATTRIBUTES and value is not None}
-    others = {name: value for name, value in attributes.items() if name not in ATTRIBUTES and value is not None}
-    for name, value in others.items():
-        _check_extension(name, value)
+    known = attributes
+    if attributes.keys() - ATTRIBUTES or None in attributes.values():
+        others = {name: value for name, value in attributes.items() if name not in ATTRIBUTES and value is not None}
+        for name, value in others.items():
+            _check_extension(name, value)
+        known = {name: value for name, value in attributes.items() if name in ATTRIBUTES and value is not None}
+        known["extensions"] = others
     try:
-        return msgspec.convert({**known, "extensions": others}, Event, dec_hook=identifier)
+        return msgspec.convert(known, Event, dec_hook=identifier)
     except msgspec.ValidationError as error:
         raise InvalidInput(clip(f"not an event: {error}".replace("`", ""), _MESSAGE_CHARS_MAX)) from None
 
@@ -211,6 +215,15 @@ def _check_extension(name: str, value: object) -> None:
 
 def identifier(wanted: type, value: object) -> Any:
     """How msgspec reads identifiers: from text, by their own rules."""
-    if issubclass(wanted, Identifier) and isinstance(value, str):
-        return wanted(value)
+    if isinstance(value, str) and issubclass(wanted, Identifier):
+        return _seen_before(wanted, value) if wanted in _REPEATED else wanted(value)
     raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
+
+
+_REPEATED = frozenset({EventType, EventSource, EventTime, TenantName, WorkspaceName, Subject, StreamId, CorrelationId})
+"""What many events of a segment have in common: it is looked at once."""
+
+
+@lru_cache(maxsize=1024)
+def _seen_before(wanted: type[Identifier], text: str) -> Identifier:
+    return wanted(text)

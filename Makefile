@@ -71,9 +71,10 @@ contract-matrix: setup ## print the store contract: cases × stores
 	@tests/servers/build.sh
 	cd tests && ../$(PY) -m behaviour.matrix
 
-bench: setup ## storage, catalog and Servo against their limits, in one run
+bench: setup ## storage, catalog, ledger and Servo against their limits, in one run
 	$(PY) bench/storage.py
 	$(PY) bench/catalog.py
+	$(PY) bench/ledger.py
 	$(PY) bench/planning.py
 	$(PY) bench/scheduling.py
 	$(PY) bench/checks.py

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from arco.kernel import canonical_json
 from arco.kernel.canonical_json import canonical_bytes, parse_strict, request_hash
 from arco.kernel.errors import ArcoError, InvalidInput, TooLarge
+from arco.kernel.limits import JSON_DEPTH_MAX
 from arco.kernel.partition_key import PartitionKey
 
 promise = settings(deadline=None, max_examples=300)
@@ -70,6 +72,17 @@ def reordered(value: Any) -> Any:
 @given(json_values)
 def test_canonical_json_reads_back_as_the_same_value(value):
     assert same(value, parse_strict(canonical_bytes(value)))
+
+
+@promise
+@given(json_values | exact_values)
+@example({"b": 1, "a": [True, False, None, -(2**63) + 1, '\x00\x1f\x7f\u2028/\\"']})
+@example({"\ue000": 1, "\U0001f600": 2})
+@example([2**63, 1.0, 1e21])
+def test_the_quick_way_to_write_spells_as_the_other_one(value):
+    parts: list[str] = []
+    canonical_json._write(value, parts, JSON_DEPTH_MAX)
+    assert canonical_bytes(value) == "".join(parts).encode()
 
 
 @promise

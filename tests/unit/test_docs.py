@@ -11,7 +11,7 @@ from arco.catalog import findings
 from arco.kernel import limits
 from arco.storage import keys
 from arco.surface.cli import names, pipelines, planning_commands
-from arco.surface.http import platform
+from arco.surface.http import events, lineage, platform
 from arco_sim import invariants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,8 @@ def test_every_command_is_documented() -> None:
 
 def test_every_route_of_the_platform_api_is_documented() -> None:
     page = (DOCS / "api.md").read_text()
-    routes = platform.Platform(None).routes()  # type: ignore[arg-type]
+    resources = (platform.Platform, events.Events, lineage.Lineage)
+    routes = [one for resource in resources for one in resource(None).routes()]  # type: ignore[arg-type]
     assert [one.template for one in routes if f"`{one.method} {one.template}" not in page] == []
 
 

@@ -35,8 +35,10 @@ _SURROGATE_HINT = "send text that is valid Unicode"
 
 def canonical_bytes(value: JsonValue) -> bytes:
     """The one spelling of `value`; what `parse_strict` would not read back is refused."""
-    parts: list[str] = []
     try:
+        if _is_plain(value, JSON_DEPTH_MAX):
+            return _spelled(value).encode()
+        parts: list[str] = []
         _write(value, parts, JSON_DEPTH_MAX)
         return "".join(parts).encode()
     except UnicodeEncodeError:
@@ -71,6 +73,30 @@ def parse_strict(data: bytes, *, max_bytes: int = JSON_BODY_BYTES_MAX, max_depth
 
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+# Python's own encoder, written in C, spells plain values as the standard does, and several times as fast as the code below.
+_spelled = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")).encode
+_PLAIN_INTEGER_END = 2**63
+
+
+def _is_plain(value: object, depth_left: int) -> bool:
+    """Whether there is nothing in a value that Python spells, sorts or accepts otherwise than the standard."""
+    if isinstance(value, str) or value is None:
+        return True
+    if isinstance(value, int):
+        return -_PLAIN_INTEGER_END < value < _PLAIN_INTEGER_END
+    if depth_left == 0:
+        return False
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not (isinstance(key, str) and key.isascii()):
+                return False
+            if not (isinstance(item, str) or _is_plain(item, depth_left - 1)):
+                return False
+        return True
+    if isinstance(value, list):
+        return all(isinstance(item, str) or _is_plain(item, depth_left - 1) for item in value)
+    return False
 
 
 def _write(value: object, parts: list[str], depth_left: int) -> None:

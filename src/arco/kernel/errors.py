@@ -3,7 +3,8 @@
     ArcoError
     ├── FixRequest        the request is wrong; sending it again changes nothing
     │   ├── InvalidInput          malformed value, hostile name, bad URL
-    │   │   └── InvalidMetadata       well formed, and not what the table format allows
+    │   │   ├── InvalidMetadata       well formed, and not what the table format allows
+    │   │   └── InvalidItems          some items of a list; each with what is wrong
     │   ├── TooLarge              a named limit was passed
     │   ├── NotFound              the thing named does not exist
     │   │   ├── NoSuchNamespace
@@ -37,6 +38,7 @@ hint; the HTTP surface, the command line and the documentation read it. What mus
 surface, and any error that means "it probably worked".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -85,6 +87,26 @@ class InvalidInput(FixRequest):
 class InvalidMetadata(InvalidInput):
     code = "invalid_metadata"
     default_hint = "ask for metadata that the table format allows"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProblem:
+    """What is wrong with one item of a list, by its place from 0."""
+
+    index: int
+    code: str
+    message: str
+
+
+class InvalidItems(InvalidInput):
+    """Nothing of a list was taken, because of some of its items. `problems` has one for each of them."""
+
+    code = "invalid_items"
+    default_hint = "correct these items and send the list again"
+
+    def __init__(self, message: str, problems: Sequence[ItemProblem] = (), *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = tuple(problems)
 
 
 class TooLarge(FixRequest):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # a clock brings asyncio along, and whoever only reads an id 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CROCKFORD_VALUE = {char: value for value, char in enumerate(_CROCKFORD)}
 _ULID_CHARS = 26
+# Two characters at a time, for the many ids of a batch.
+_PAIRS = tuple(first + second for first in _CROCKFORD for second in _CROCKFORD)
+_PAIR_SHIFTS = tuple(range(120, -10, -10))
 _ULID_RANDOM_BITS = 80
 _ULID_RANDOM_MASK = (1 << _ULID_RANDOM_BITS) - 1
 _ULID_MAX = (1 << 128) - 1
@@ -27,11 +30,7 @@ def encode_ulid(value: int) -> str:
     """128 bits as 26 characters of Crockford's base 32; text order equals number order."""
     if not 0 <= value <= _ULID_MAX:
         raise InvalidInput(f"a ULID has 128 bits, not {value.bit_length()}")
-    chars = []
-    for _ in range(_ULID_CHARS):
-        chars.append(_CROCKFORD[value & 31])
-        value >>= 5
-    return "".join(reversed(chars))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
 
 
 def decode_ulid(text: str) -> int:

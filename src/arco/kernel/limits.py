@@ -156,6 +156,10 @@ LEDGER_SEGMENT_BYTES_MAX = 8 * 1024 * 1024
 # Events that wait in one process for their segment: past it callers are told to come back instead of filling memory.
 LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
 
+# Segments that a follower of the ledger holds at once, and days whose segments it remembers by name.
+LEDGER_TAIL_READS_MAX = 8
+LEDGER_RECENT_DAYS_MAX = 31
+
 # New names tried for one segment before the source of names is reported as broken.
 LEDGER_NAME_ATTEMPTS_MAX = 4
 
@@ -180,6 +184,16 @@ FOLD_GAPS_MAX = 1_000
 
 # How far back the published state can be asked for.
 AS_OF_REACH_S = 30 * 24 * 3600
+
+# Events that one request may send: they fit into one segment of each domain.
+POSTED_EVENTS_MAX = LEDGER_SEGMENT_EVENTS_MAX
+
+# Edges that the inputs and outputs of one OpenLineage event make with each other: they stand in one event of ours.
+OPENLINEAGE_EDGES_MAX = 2000
+
+# Columns of one edge that is said by hand, and the words about it.
+LINEAGE_COLUMNS_MAX = 1000
+LINEAGE_WHY_CHARS_MAX = 2000
 
 # Names in the catalog: keeps messages, listings and URLs within reason.
 NAME_CHARS_MAX = 255

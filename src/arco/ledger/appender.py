@@ -4,34 +4,66 @@ Events that arrive while a segment is being written, or within a short pause bef
 events of one call always share a segment: they are all stored or none is. Positions are given in the order of arrival, so
 they grow along a writer's segments. Ingest reads nothing: no state, no earlier event, no list of keys.
 
+Events of several domains that are given at once are all checked before any is stored; each domain is a segment of its own,
+and one may be stored though another is not. Whoever is told so sends all of them again.
+
 After OutcomeUnknown the same drafts may be appended again if they carry ids or keys. A call that is cancelled may still
 land, as one whose reply was lost.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, InvalidInput, OutcomeUnknown, Throttled, TooLarge, Unavailable
+from arco.kernel.errors import (
+    ArcoError,
+    FixRequest,
+    InvalidInput,
+    InvalidItems,
+    ItemProblem,
+    OutcomeUnknown,
+    Throttled,
+    TooLarge,
+    Unavailable,
+)
 from arco.kernel.ids import EventId, UlidSource
 from arco.kernel.limits import (
     LEDGER_SEGMENT_BYTES_MAX,
     LEDGER_SEGMENT_EVENTS_MAX,
     LEDGER_WAITING_BYTES_MAX,
 )
-from arco.kernel.position import HybridClock
+from arco.kernel.position import HybridClock, Position
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft, seal
-from arco.ledger.envelope import encode
+from arco.ledger.envelope import EventType, encode
 from arco.ledger.writer import SegmentWriter
 from arco.storage.keys import Domain
 from arco.storage.port import ObjectStore
 
 _GATHER_S = 0.002
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An event that is durable, and where it stands. Sent again it has the same id, and the first position counts."""
+
+    id: EventId
+    type: EventType
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    domain: Domain
+    data: bytes
+    event: Appended
 
 
 @dataclass(eq=False, slots=True)
@@ -81,26 +113,40 @@ class Appender:
         self._waiting_bytes = 0
         self._closed = False
 
-    async def append(self, domain: Domain, drafts: Sequence[Draft]) -> None:
+    async def append(self, domain: Domain, drafts: Sequence[Draft]) -> tuple[Appended, ...]:
         """Append events to a domain; when this returns they are durable.
 
         OutcomeUnknown: they may be stored, now or later. Any other error: they are not, and never will be.
         """
-        if self._closed:
-            raise Unavailable("the ledger's appender is closed", hint="append through a server that is not stopping")
-        if not drafts:
-            return
-        if len(drafts) > LEDGER_SEGMENT_EVENTS_MAX:
-            raise TooLarge(f"{len(drafts)} events at once", hint=f"append at most {LEDGER_SEGMENT_EVENTS_MAX} at once")
-        lines = tuple(self._line(domain, draft) for draft in drafts)
-        size_bytes = sum(len(line) + 1 for line in lines)
-        call = _Call(lines, size_bytes, asyncio.get_running_loop().create_future())
-        self._admit(call)
-        lane = self._lane(domain)
-        lane.waiting.append(call)
-        if lane.running is None or lane.running.done():
-            lane.running = asyncio.get_running_loop().create_task(self._run(lane))
-        await call.durable
+        self._check_open()
+        for draft in drafts:
+            if draft.type.domain != domain:
+                raise InvalidInput(f"{draft.type} is no event of the domain {domain}")
+        lines = [self._line(draft) for draft in drafts]
+        await self._stored(lines)
+        return tuple(line.event for line in lines)
+
+    async def append_items(
+        self, items: Sequence[T], drafts_of: Callable[[T], Sequence[Draft]]
+    ) -> tuple[tuple[Appended, ...], ...]:
+        """Append the events of several items, of whatever domains; when this returns all are durable.
+
+        InvalidItems has everything that is wrong, by the place of the item. OutcomeUnknown: some may be stored, now or later.
+        Any other error: none is, and never will be.
+        """
+        self._check_open()
+        made: list[list[_Line]] = []
+        problems: list[ItemProblem] = []
+        # Without a pause up to where the lines wait for their segment: positions grow along it.
+        for index, item in enumerate(items):
+            try:
+                made.append([self._line(draft) for draft in drafts_of(item)])
+            except FixRequest as error:
+                problems.append(ItemProblem(index, error.code, error.one_line()))
+        if problems:
+            raise InvalidItems(f"{len(problems)} of {len(items)} events are wrong; none was taken", problems)
+        await self._stored([line for lines in made for line in lines])
+        return tuple(tuple(line.event for line in lines) for lines in made)
 
     async def close(self) -> None:
         """Take no more events, and wait until those that were taken are stored or their callers know why not."""
@@ -109,27 +155,62 @@ class Appender:
         if running:
             await asyncio.wait(running)
 
-    def _line(self, domain: Domain, draft: Draft) -> bytes:
-        if draft.type.domain != domain:
-            raise InvalidInput(f"{draft.type} is no event of the domain {domain}")
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the ledger's appender is closed", hint="append through a server that is not stopping")
+
+    def _line(self, draft: Draft) -> _Line:
         event = seal(
             draft,
             self._scope,
-            fresh_id=EventId(self._ulids.next()),
+            fresh_id=draft.id or EventId(self._ulids.next()),
             position=self._positions.next(),
             now_ms=self._clock.now_ms(),
         )
-        return encode(event)
+        try:
+            domain = Domain(event.type.domain)
+        except ValueError:
+            raise InvalidInput(f"{event.type} belongs to no domain of the ledger") from None
+        return _Line(domain, encode(event), Appended(event.id, event.type, event.position))
 
-    def _admit(self, call: _Call) -> None:
-        if call.size_bytes > LEDGER_SEGMENT_BYTES_MAX:
-            raise TooLarge(
-                f"events of {call.size_bytes} bytes at once",
-                hint=f"append at most {LEDGER_SEGMENT_BYTES_MAX} bytes at once",
-            )
-        if self._waiting_bytes + call.size_bytes > LEDGER_WAITING_BYTES_MAX:
+    async def _stored(self, lines: Sequence[_Line]) -> None:
+        """Let lines wait for their segments, all or none, and wait with them."""
+        by_domain: dict[Domain, list[bytes]] = defaultdict(list)
+        for line in lines:
+            by_domain[line.domain].append(line.data)
+        loop = asyncio.get_running_loop()
+        calls = {
+            domain: _Call(tuple(its), sum(len(line) + 1 for line in its), loop.create_future())
+            for domain, its in by_domain.items()
+        }
+        self._admit(calls.values())
+        for domain, call in calls.items():
+            lane = self._lane(domain)
+            lane.waiting.append(call)
+            if lane.running is None or lane.running.done():
+                lane.running = loop.create_task(self._run(lane))
+        outcomes = await asyncio.gather(*(call.durable for call in calls.values()), return_exceptions=True)
+        errors = [one for one in outcomes if isinstance(one, BaseException)]
+        if errors and len(errors) < len(outcomes):
+            raise OutcomeUnknown("events of one domain are stored, and those of another are perhaps not") from errors[0]
+        for error in sorted(errors, key=lambda one: not isinstance(one, OutcomeUnknown)):
+            raise error
+
+    def _admit(self, calls: Collection[_Call]) -> None:
+        for call in calls:
+            if len(call.lines) > LEDGER_SEGMENT_EVENTS_MAX:
+                raise TooLarge(
+                    f"{len(call.lines)} events at once", hint=f"append at most {LEDGER_SEGMENT_EVENTS_MAX} at once"
+                )
+            if call.size_bytes > LEDGER_SEGMENT_BYTES_MAX:
+                raise TooLarge(
+                    f"events of {call.size_bytes} bytes at once",
+                    hint=f"append at most {LEDGER_SEGMENT_BYTES_MAX} bytes at once",
+                )
+        size_bytes = sum(call.size_bytes for call in calls)
+        if self._waiting_bytes + size_bytes > LEDGER_WAITING_BYTES_MAX:
             raise Throttled("more events wait to be stored than this process holds")
-        self._waiting_bytes += call.size_bytes
+        self._waiting_bytes += size_bytes
 
     def _lane(self, domain: Domain) -> _Lane:
         if domain not in self._lanes:

@@ -113,7 +113,9 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 
 def _schema(kind: EventKind) -> dict[str, Any]:
     schema = msgspec.json.schema(kind.payload, schema_hook=_identifier_schema)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:arco:event:{kind.name}", **schema}
+    said = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:arco:event:{kind.name}", **schema}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(said))  # as it is read back: lists, no tuples
+    return plain
 
 
 def _identifier_schema(wanted: type) -> dict[str, Any]:

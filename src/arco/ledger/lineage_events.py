@@ -106,9 +106,13 @@ class LineageRemoved(Payload, frozen=True, kw_only=True):
 
 
 class OpenLineageReceived(Payload, frozen=True, kw_only=True):
-    """An event of OpenLineage as it came, so that what is not read out of it today can be read later."""
+    """An event of OpenLineage as it came, so that what is not read out of it today can be read later.
+
+    `omitted` are facets that were left out, because the event would have been too large with them.
+    """
 
     event: dict[str, Any]
+    omitted: tuple[str, ...] = ()
 
 
 def end_identity(name: str, asset_id: str | None, table_uuid: str | None, namespace: str | None) -> str:

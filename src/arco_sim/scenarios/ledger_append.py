@@ -3,10 +3,14 @@
 Some events have a key, and are sent until somebody acknowledges them, by several servers at once. Some have none, and are
 sent once. Some share a key though they say different things. Two of the servers came out of one memory image: they draw the
 same random numbers, and only creating names if absent keeps them apart.
+
+Somebody follows the ledger meanwhile, remembers where it is, dies and goes on from there: it sees everything, also what a
+writer that stalled stores long after others stored greater names.
 """
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from arco.kernel.canonical_json import canonical_bytes
@@ -18,6 +22,7 @@ from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import Event, EventType
 from arco.ledger.segment import Segment, decode_segment
+from arco.ledger.tailing import Cursor, Tail, Unreadable
 from arco.storage.keys import Domain, SegmentKey, parse
 from arco.storage.paging import walk
 from arco_sim import invariants
@@ -39,6 +44,14 @@ class Sent:
     refused: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class Followed:
+    """What the follower has written down: which events it has seen, and from where it goes on."""
+
+    labels: set[str] = field(default_factory=set)
+    cursor: Cursor = field(default_factory=Cursor)
+
+
 def _draft(label: str, key: str | None) -> Draft:
     return Draft(type=HAPPENED, source="sim", data={"label": label}, idempotencykey=key)
 
@@ -54,6 +67,9 @@ class LedgerAppend:
 
     def start(self, world: World, *, small: bool) -> None:
         world.notes["sent"] = Sent()
+        world.notes["followed"] = Followed()
+        if not small:
+            world.spawn("follower", self._follow)
         for number in range(1 if small else 2):
             world.spawn(f"server{number}", lambda env: self._serve(env, env.entropy, small=small))
         for number in range(2):
@@ -104,7 +120,15 @@ class LedgerAppend:
             return
         sent.acknowledged |= {label, f"{label}/too"}
 
+    async def _follow(self, env: Env) -> None:
+        """Look now and then, and sweep in the end: more often than a writer may stall."""
+        for number in range(8):
+            with suppress(RetryLater):
+                await _look(env, sweeps=number == 7)
+            await env.clock.sleep(60.0)
+
     async def verify(self, world: World, env: Env) -> None:
+        await _look(env, sweeps=False)
         segments = []
         async for entry in walk(env.store, "t/w/_catalog/ledger/"):
             key, found = parse(entry.key), await env.store.get(entry.key)
@@ -117,6 +141,20 @@ class LedgerAppend:
                 violate(world, invariants.NOT_TORN, error.message)
         _check_events(world, [event for segment in segments for event in segment.events])
         _check_writers(world, segments)
+
+
+async def _look(env: Env, *, sweeps: bool) -> None:
+    """What is new, one segment after the other; the place is written down up to the one before it."""
+    followed: Followed = env.world.notes["followed"]
+    tail = Tail(env.store, SCOPE, Domain.EXECUTION, env.clock, Cursor.decode(followed.cursor.encode()), recent_days=7)
+    async for found in tail.sweep() if sweeps else tail.look():
+        if isinstance(found, Unreadable):
+            violate(env.world, invariants.NOT_TORN, found.error.message)
+            continue
+        followed.cursor = tail.cursor
+        await env.store.head(str(found.key))  # what is done with it may fail, and whoever does it may die
+        followed.labels |= {event.data["label"] for event in found.events}
+    followed.cursor = tail.cursor
 
 
 def _check_writers(world: World, segments: list[Segment]) -> None:
@@ -142,6 +180,9 @@ def _check_events(world: World, events: list[Event]) -> None:
     sent: Sent = world.notes["sent"]
     for label in sorted(sent.acknowledged - ids.keys()):
         violate(world, invariants.NOTHING_LOST, f"{label} was acknowledged and is in no segment")
+    followed: Followed = world.notes["followed"]
+    for label in sorted(ids.keys() - followed.labels):
+        violate(world, invariants.NOTHING_LOST, f"{label} is in a segment and whoever follows has not seen it")
     for label in sorted(sent.refused & ids.keys()):
         violate(world, invariants.OUTCOMES_TRUE, f"{label} was refused and is in a segment")
     for label, several in ids.items():

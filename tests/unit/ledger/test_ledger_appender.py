@@ -10,6 +10,7 @@ from arco.kernel.errors import (
     AccessDenied,
     BrokenInvariant,
     InvalidInput,
+    InvalidItems,
     OutcomeUnknown,
     Throttled,
     TooLarge,
@@ -517,3 +518,78 @@ async def _idle() -> None:
     """Let every task run until it waits for something."""
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+# Items of several domains
+
+
+CHECKED = EventType("quality.checked.v1")
+
+
+def test_the_events_of_items_are_told_where_they_stand():
+    async def story():
+        store = MemoryStore(HandClock())
+        given = [[draft("a"), draft("b", kind=CHECKED)], [], [draft("c")]]
+        appended = await appender_on(store).append_items(given, lambda drafts: drafts)
+        assert [len(several) for several in appended] == [2, 0, 1]
+        stored = {event.id: event for segment in await segments_of(store) for event in segment.events}
+        assert [(one.type, one.position) for several in appended for one in several] == [
+            (stored[one.id].type, stored[one.id].position) for several in appended for one in several
+        ]
+        assert sorted(labels(segment) for segment in await segments_of(store)) == [["a", "c"], ["b"]]
+
+    asyncio.run(story())
+
+
+def test_everything_that_is_wrong_is_said_and_nothing_is_stored():
+    def drafts_of(item):
+        if item == "refused":
+            raise InvalidInput("no such thing")
+        return [draft(item), draft("x", kind=CHECKED, text="x" * (LEDGER_EVENT_BYTES_MAX if item == "large" else 1))]
+
+    async def story():
+        store = MemoryStore(HandClock())
+        with pytest.raises(InvalidItems) as caught:
+            await appender_on(store).append_items(["a", "refused", "b", "large"], drafts_of)
+        assert [(one.index, one.code) for one in caught.value.problems] == [(1, "invalid_input"), (3, "too_large")]
+        assert await segments_of(store) == []
+
+    asyncio.run(story())
+
+
+def test_items_that_fit_into_no_segment_leave_nothing_waiting():
+    async def story():
+        store = MemoryStore(HandClock())
+        appender = appender_on(store)
+        with pytest.raises(TooLarge):
+            await appender.append_items(range(LEDGER_SEGMENT_EVENTS_MAX + 1), lambda n: [draft(str(n))])
+        await appender.append_items([1], lambda n: [draft("a"), draft("b", kind=CHECKED)])
+        assert sorted(labels(segment) for segment in await segments_of(store)) == [["a"], ["b"]]
+
+    asyncio.run(story())
+
+
+class OneDomainRefused(MemoryStore):
+    async def put(self, key, data, condition):
+        if "/ledger/quality/" in key:
+            raise Unavailable("not now")
+        return await super().put(key, data, condition)
+
+
+def test_what_is_stored_in_part_is_not_said_to_be_refused():
+    async def story():
+        appender = appender_on(OneDomainRefused(HandClock()))
+        with pytest.raises(OutcomeUnknown):
+            await appender.append_items([1], lambda _: [draft("a"), draft("b", kind=CHECKED)])
+
+    asyncio.run(story())
+
+
+def test_a_domain_that_is_not_there_is_refused():
+    async def story():
+        unknown = draft("a", kind=EventType("weather.rained.v1"))
+        with pytest.raises(InvalidItems) as caught:
+            await appender_on(MemoryStore(HandClock())).append_items([1], lambda _: [unknown])
+        assert "no domain" in caught.value.problems[0].message
+
+    asyncio.run(story())

@@ -28,6 +28,7 @@ from arco.ledger import reading
 from arco.ledger.envelope import Event
 from arco.ledger.execution_events import RUN_COMPLETED, RunCompleted
 from arco.ledger.outstanding import Outstanding, outstanding, run_ids
+from arco.ledger.payloads import SERVO
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.input_files import list_files
@@ -123,7 +124,8 @@ async def _events(catalog: Catalog) -> tuple[list[Event], Outstanding]:
     parts = catalog.parts
     store, scope = parts.tier1.store, parts.scope
     runs = await run_ids(store, scope)
-    events = await reading.events(store, scope, Domain.EXECUTION)
+    # Others may say what they like of runs and assets; what is published and what is owed only Servo knows.
+    events = [one for one in await reading.events(store, scope, Domain.EXECUTION) if one.source == SERVO]
     completed = {RunCompleted.of(event).run_id for event in events if event.type == RUN_COMPLETED}
     under_way = [run for run in runs if run not in completed]
     return events, await outstanding(store, scope, under_way, Domain.EXECUTION, parts.clock, parts.entropy)

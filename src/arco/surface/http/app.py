@@ -17,12 +17,15 @@ from arco.surface.http.access import Access
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
+from arco.surface.http.events import Events
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
+from arco.surface.http.lineage import Lineage
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.platform import platform_routes
 from arco.surface.http.probes import ProbeRoutes
+from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
 from arco.surface.http.routes import Door, Found, Route, Routes
 from arco.surface.http.server_state import ServerState
@@ -60,6 +63,8 @@ class App:
             [
                 *iceberg_routes(state),
                 *platform_routes(state),
+                *Events(state).routes(),
+                *Lineage(state).routes(),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -139,7 +144,10 @@ class App:
     async def _answer(self, call: Call, response: Response | None) -> None:
         if response is None:
             log.info("the client went away before its request was complete", extra=facts(call, self._now_s()))
-        elif call.is_answered:
+            return
+        if response.status >= 400 and speaks_problems(call.path) and response.headers.get("Content-Type") != MEDIA_TYPE:
+            response = as_problem(response, call.request_id)
+        if call.is_answered:
             said = facts(call, self._now_s(), ended_with=response.status)
             log.warning("a request ended after its client was answered", extra=said)
         else:
@@ -151,7 +159,7 @@ class App:
         if response.status >= 500:
             level = logging.WARNING if isinstance(error, RetryLater) else logging.ERROR
             log.log(level, "%s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))
-        return response
+        return as_problem(response, call.request_id, error) if speaks_problems(call.path) else response
 
     def _now_s(self) -> float:
         return self._state.clock.monotonic_s()

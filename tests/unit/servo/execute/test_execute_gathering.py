@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.catalog.committer import Author
@@ -106,6 +107,21 @@ def test_gathering_writes_nothing(lake, shop):
     before = lake.run(listed())
     shop.facts()
     assert lake.run(listed()) == before
+
+
+# Other systems
+
+
+def test_what_others_say_of_an_asset_is_not_what_was_published(lake, shop):
+    """Anybody who may send events could otherwise make a partition look fresh, or a run that still owes events look done."""
+    shop.table("a")
+    (one,) = names(lake, 1)
+    log = shop.started()
+    shop.stage(log, one, shop.made("a", one, shop.publish("a", one)))
+    shop.end(log, one)
+    said = [shop.completed(log.run), shop.made("a", "01JGQ0000000000000000000M9", 5), shop.held("a", "x", partitions=[7])]
+    shop.append(*(msgspec.structs.replace(draft, source="airflow") for draft in said))
+    assert made_of(shop.facts()) == [one]
 
 
 # The outbox

@@ -1,0 +1,100 @@
+"""Events of other systems: `POST /api/v1/events`, one or many, all taken or none.
+
+They are checked, appended and acknowledged; nothing is read. CloudEvents come as one object, as a batch, or with their attributes
+in headers; our own drafts as an object or a list; OpenLineage by its shape. What must never enter: what an event means.
+"""
+
+from typing import Any
+from urllib.parse import unquote
+
+from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.ids import clip
+from arco.kernel.limits import POSTED_EVENTS_MAX
+from arco.kernel.scope import Scope
+from arco.ledger.appender import Appended
+from arco.ledger.drafts import Draft
+from arco.ledger.envelope import EventKey
+from arco.ledger.openlineage import is_openlineage, openlineage_drafts
+from arco.ledger.posted import posted_draft
+from arco.surface.http.exchange import Request, Response, json_response
+from arco.surface.http.resource import Resource
+from arco.surface.http.routes import Route, route
+
+EVENTS = "/api/v1/events"
+
+_ONE = "application/cloudevents+json"
+_BATCH = "application/cloudevents-batch+json"
+_IN_HEADERS = "ce-"
+_KEY_CHARS_MAX = 190  # room for the place of an event behind it
+
+
+class Events(Resource):
+    def routes(self) -> list[Route]:
+        return [route("POST", EVENTS, self.post)]
+
+    def scope(self, request: Request) -> Scope:
+        return scope_of(request)
+
+    async def post(self, request: Request) -> Response:
+        scope, key = self.scope(request), request.headers.get("idempotency-key")
+        if key is not None and len(EventKey(key)) > _KEY_CHARS_MAX:
+            raise InvalidInput(f"an Idempotency-Key of more than {_KEY_CHARS_MAX} characters")
+
+        def drafts_of(placed: tuple[int, Any]) -> tuple[Draft, ...]:
+            index, item = placed
+            if is_openlineage(item):
+                return openlineage_drafts(item)
+            return (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
+
+        items = list(enumerate(bounded(_items(request))))
+        return accepted(await self._state.appender(scope).append_items(items, drafts_of))
+
+
+def scope_of(request: Request, *names: str) -> Scope:
+    """The workspace that a request of the platform API means. A parameter that is not among the names is refused."""
+    unknown = sorted(set(request.query) - {*names, "warehouse"})
+    if unknown:
+        takes = ", ".join((*names, "warehouse"))
+        raise InvalidInput(f"query parameter {clip(unknown[0])!r} is not known here; it takes {takes}")
+    warehouse = request.one("warehouse")
+    return Scope.parse_warehouse(warehouse) if warehouse else Scope.of()
+
+
+def bounded(items: list[Any]) -> list[Any]:
+    if not items:
+        raise InvalidInput("there are no events in the body")
+    if len(items) > POSTED_EVENTS_MAX:
+        raise TooLarge(f"{len(items)} events at once", hint=f"send at most {POSTED_EVENTS_MAX} at once")
+    return items
+
+
+def accepted(appended: tuple[tuple[Appended, ...], ...]) -> Response:
+    """The events as they are stored now, by the place of the item that made them. They are durable, and not folded yet."""
+    events = [
+        {"index": index, "id": str(one.id), "type": str(one.type), "position": str(one.position)}
+        for index, several in enumerate(appended)
+        for one in several
+    ]
+    return json_response({"accepted": len(appended), "events": events}, 202)
+
+
+def _items(request: Request) -> list[Any]:
+    if f"{_IN_HEADERS}specversion" in request.headers:
+        return [_from_headers(request)]
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = request.json()
+    if media == _BATCH and not isinstance(body, list):
+        raise InvalidInput("a batch of CloudEvents is a JSON array")
+    if media == _ONE and isinstance(body, list):
+        raise InvalidInput("one CloudEvent is a JSON object", hint=f"send several as {_BATCH}")
+    return body if isinstance(body, list) else [body]
+
+
+def _from_headers(request: Request) -> dict[str, Any]:
+    """A CloudEvent in HTTP's binary mode: attributes in headers, percent-encoded, and the data in the body."""
+    attributes = {
+        name.removeprefix(_IN_HEADERS): unquote(text, errors="strict")
+        for name, text in request.headers.items()
+        if name.startswith(_IN_HEADERS)
+    }
+    return {**attributes, "data": request.json()}

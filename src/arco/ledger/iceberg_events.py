@@ -3,6 +3,9 @@
 A report of scan or commit metrics is kept as the client sent it. Clients report before the table exists (a create from a
 query does), so the table is named by its names, and by its uuid only if it has one. What must never enter: reading meaning
 out of the report; that is the fold's.
+
+A commit of a table or view is what its receipt says, with what the metadata file said at that commit, so that nobody needs
+either of them later. Its id follows from the commit: whoever announces it announces the same event.
 """
 
 from typing import Annotated, Any, Self
@@ -10,12 +13,15 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from arco.kernel.errors import InvalidInput
-from arco.kernel.ids import TableUuid, clip
+from arco.kernel.ids import EventId, TableUuid, clip
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import Event, EventType, identifier
+from arco.ledger.execution_events import derived_event_id
 
 METRICS_REPORTED = EventType("iceberg.metrics_reported.v1")
+TABLE_COMMITTED = EventType("iceberg.table_committed.v1")
 SOURCE = "arco/iceberg-rest"
+RECEIPTS = "arco/receipts"
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -56,5 +62,71 @@ class MetricsReported(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"event {event.id} is {event.type}, not {METRICS_REPORTED}")
         try:
             return msgspec.convert(event.data, cls, dec_hook=identifier)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(clip(f"event {event.id}: {error}".replace("`", ""), 300)) from None
+
+
+class CommittedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot as the metadata file has it. The summary says rows, files, and which run of Servo made it, if one did."""
+
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    schema_id: int | None
+    at_ms: int
+    operation: str | None
+    summary: dict[str, str]
+
+
+class CommittedMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What the metadata file said at a commit.
+
+    `schemas` has the current one and those that are new with this commit, as Iceberg writes them; all of them if the file before
+    is gone. `added` are the snapshots that are new with this commit, on whatever branch; the newest if the file before is gone.
+    """
+
+    format_version: int
+    location: str
+    last_sequence_number: int
+    current_schema_id: int | None
+    schemas: list[dict[str, Any]]
+    current: CommittedSnapshot | None
+    added: tuple[CommittedSnapshot, ...]
+
+
+class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit of a table or view. `metadata` is null if the metadata file was gone when the commit was announced."""
+
+    table_uuid: str
+    kind: str
+    commit_key: str
+    commit_number: int
+    metadata_location: str
+    previous_metadata_location: str | None
+    snapshot_id: int | None
+    committed_ms: int
+    source: str
+    principal: str
+    client: str | None
+    metadata: CommittedMetadata | None = None
+
+    def draft(self) -> Draft:
+        about = ("table committed", self.table_uuid, self.commit_key)
+        return Draft(
+            type=TABLE_COMMITTED,
+            source=RECEIPTS,
+            subject=self.table_uuid,
+            id=EventId(derived_event_id(self.committed_ms, *about)),
+            data=msgspec.to_builtins(self),
+            time_ms=self.committed_ms,
+        )
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The commit that an event carries. Fields that this version does not know are passed over."""
+        if event.type != TABLE_COMMITTED:
+            raise InvalidInput(f"event {event.id} is {event.type}, not {TABLE_COMMITTED}")
+        try:
+            return msgspec.convert(event.data, cls)
         except msgspec.ValidationError as error:
             raise InvalidInput(clip(f"event {event.id}: {error}".replace("`", ""), 300)) from None

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from arco.fold.consumed import ConsumedLists
 from arco.fold.heads import Heads
 from arco.fold.tables import FOLDED_FROM
-from arco.kernel.errors import CorruptObject, OutcomeUnknown
+from arco.kernel.errors import CorruptObject, InvalidInput, OutcomeUnknown
+from arco.kernel.ids import clip
 from arco.storage.keys import ArchivedSegmentKey, Domain, SegmentKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Lost, Unknown
@@ -46,3 +47,13 @@ async def copy_aside(heads: Heads, key: SegmentKey) -> bool:
 
 def archived(key: SegmentKey) -> ArchivedSegmentKey:
     return ArchivedSegmentKey(key.scope, key.domain, key.day, key.segment)
+
+
+def original(name: str) -> SegmentKey:
+    """The key that a segment was written under, wherever it lies now: what its header is checked against."""
+    key = parse(name)
+    if isinstance(key, ArchivedSegmentKey):
+        return SegmentKey(key.scope, key.domain, key.day, key.segment)
+    if not isinstance(key, SegmentKey):
+        raise InvalidInput(f"{clip(name)!r} is no segment")
+    return key

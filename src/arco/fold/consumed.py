@@ -134,7 +134,7 @@ class ConsumedLists:
         kept = tuple(WriterNumbers(writer_id=one, ranges=writers[one]) for one in sorted(writers))
         for _ in range(FOLD_NAME_ATTEMPTS_MAX):
             made = ConsumedList(head=head.value, list=self._ulids.next(), names=tuple(sorted(names)), writers=kept)
-            key, data = self._key(head, made.list), msgspec.json.encode(made, order="deterministic")
+            key, data = self._key(head, made.list), msgspec.json.encode(made, enc_hook=str, order="deterministic")
             outcome = await put_settled(self._store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
             match outcome:
                 case Landed():

@@ -62,7 +62,7 @@ async def write_letters(
             reason=one.reason,
             line=one.line.decode(errors="replace"),
         )
-        key, data = str(letter_key(scope, head, one)), msgspec.json.encode(letter, order="deterministic")
+        key, data = str(letter_key(scope, head, one)), msgspec.json.encode(letter, enc_hook=str, order="deterministic")
         outcome = await put_settled(store, key, data, Absent(), clock=clock, entropy=entropy)
         if isinstance(outcome, Unknown):
             raise OutcomeUnknown(f"{key} may be stored: {outcome.reason}", hint="run the fold again")

@@ -99,7 +99,10 @@ class Folding:
             consumed = await self.lists.of(head, standing.manifest)
             found = await self._finder.find(head, consumed, receipts=self._receipts is not None and head is Head.ICEBERG)
             if not found.segments and not found.receipts:
-                return Round(standing)
+                told = await self._report_gaps(standing, consumed, found)
+                if told is not None:
+                    return Round(told)
+                continue
             if ready is None or not ready.still_waits(found):
                 ready = await self._prepare(head, found)
             if ready is None:
@@ -116,15 +119,29 @@ class Folding:
             done = await self.round(head)
         return done
 
+    async def _report_gaps(
+        self, standing: Standing[Manifest], consumed: Consumed, found: Found
+    ) -> Standing[Manifest] | None:
+        """Nothing is new. Where only notified segments were folded before, this may be the first listing to see a gap."""
+        before = standing.manifest
+        if before is None or found.seen is None:
+            return standing
+        gaps = reported(gaps_of(consumed.writers))
+        if (before.gaps, before.more_gaps) == (gaps["gaps"], gaps["more_gaps"]):
+            return standing
+        place = self.heads.place(standing, self.settings.epoch)
+        manifest = msgspec.structs.replace(before, made=Made.FOLD, added=None, **gaps, **place)
+        return await self.heads.publish(standing, manifest)
+
     async def _prepare(self, head: Head, found: Found) -> _Ready | None:
         """Fold one batch. None: a segment is gone, so the head must have moved."""
         names, receipts = found.batch(self.settings.batches)
         told: list[str] = []
         if receipts and self._receipts is not None:
             # Durable before the receipts count as consumed: from now on the segments say everything that they said.
-            appended = await self._receipts.append([self.lists.full(name) for name in receipts])
-            told = [name for name in receipts if self.lists.full(name) in appended]
-            names = list(dict.fromkeys([*names, *map(self.lists.short, appended.values())]))
+            announced = await self._receipts.append([self.lists.full(name) for name in receipts])
+            told = [name for name in receipts if self.lists.full(name) in announced.receipts]
+            names += map(self.lists.short, announced.segments)
             reach("fold.receipts_appended")
         try:
             folded = await self.fold_segments(head, names)

@@ -171,7 +171,7 @@ class _Header(msgspec.Struct):
 
 
 def encode_manifest(manifest: Chained) -> bytes:
-    return msgspec.json.encode(manifest, order="deterministic")
+    return msgspec.json.encode(manifest, enc_hook=str, order="deterministic")
 
 
 def decode_manifest(data: bytes, wanted: type[C], link: Link, key: str) -> C:

@@ -46,6 +46,17 @@ class _Before:
     snapshots: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """Receipts whose commits are in the ledger now, and the segments that were written for it just now.
+
+    What was announced earlier may have been folded, moved aside and forgotten since: only a listing tells.
+    """
+
+    receipts: frozenset[str]
+    segments: tuple[str, ...]
+
+
 class ReceiptEvents:
     """Announces commits of one workspace."""
 
@@ -59,10 +70,10 @@ class ReceiptEvents:
         self._positions = HybridClock(clock, entropy)
         self._writer = SegmentWriter(store, scope, Domain.ICEBERG, clock, entropy)
         self._before: dict[str, _Before | None] = {}
-        self._told: dict[str, str] = {}
+        self._told: dict[str, None] = {}
 
-    async def append(self, names: Sequence[str]) -> dict[str, str]:
-        """Announce the commits of some receipts: the segment that has each. One that cannot be read has none.
+    async def append(self, names: Sequence[str]) -> Announced:
+        """Announce the commits of some receipts, but for those that cannot be read.
 
         A receipt that this process announced before is not announced again.
         """
@@ -75,13 +86,14 @@ class ReceiptEvents:
             # Commit after commit of a table: each finds the file before it in memory.
             readable.sort(key=lambda pair: (pair[1].table_uuid, pair[1].commit.commit_number))
             lines += [(name, await self._line(one)) for name, one in readable]
+        written = []
         for group in _groups(lines):
-            key = await self._writer.write([line for _, line in group])
-            self._told.update((name, str(key)) for name, _ in group)
-        told = {name: self._told[name] for name in names if name in self._told}
+            written.append(str(await self._writer.write([line for _, line in group])))
+            self._told.update(dict.fromkeys(name for name, _ in group))
+        told = frozenset(name for name in names if name in self._told)
         while len(self._told) > _TOLD_MAX:
             self._told.pop(next(iter(self._told)))
-        return told
+        return Announced(told, tuple(written))
 
     async def _receipt(self, name: str) -> Receipt | None:
         found = await self._store.get(name)

@@ -117,7 +117,8 @@ class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):
             source=RECEIPTS,
             subject=self.table_uuid,
             id=EventId(derived_event_id(self.committed_ms, *about)),
-            data=msgspec.to_builtins(self),
+            # As it is read back: lists where there are tuples.
+            data=msgspec.json.decode(msgspec.json.encode(self)),
             time_ms=self.committed_ms,
         )
 

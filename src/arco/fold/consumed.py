@@ -32,6 +32,7 @@ from arco.storage.readback import put_settled
 
 FORMAT = "arco.fold_consumed"
 FORMAT_VERSION = 1
+_WRITTEN_MAX = 16
 
 
 class WriterNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,7 @@ class ConsumedLists:
         self._lists_max = lists_max
         self._ulids = UlidSource(clock, entropy)
         self._remembered: dict[Head, Consumed] = {}
+        self._written: dict[str, Loaded] = {}
         self._folder = prefix_of(scope, "_catalog")
 
     def short(self, key: str) -> str:
@@ -108,7 +110,7 @@ class ConsumedLists:
 
     async def load(self, head: Head, refs: Sequence[ListRef]) -> tuple[Loaded, ...]:
         """Lists by what names them, in that order."""
-        found = {one.ref.list: one for one in self._remembered.get(head, Consumed()).lists}
+        found = self._written | {one.ref.list: one for one in self._remembered.get(head, Consumed()).lists}
         missing = [ref for ref in refs if ref.list not in found]
         for start in range(0, len(missing), FOLD_READS_MAX):
             some = missing[start : start + FOLD_READS_MAX]
@@ -139,7 +141,8 @@ class ConsumedLists:
             match outcome:
                 case Landed():
                     reach("fold.list_written")
-                    return _loaded(ListRef(list=made.list, checksum=content_hash(data), names=len(made.names)), made)
+                    ref = ListRef(list=made.list, checksum=content_hash(data), names=len(made.names))
+                    return self._remember(_loaded(ref, made))
                 case Unknown(reason):
                     raise OutcomeUnknown(f"{key} may be stored: {reason}", hint="run the fold again: it counts for nothing")
                 case Lost():
@@ -166,6 +169,13 @@ class ConsumedLists:
         merged = await self.write(head, names, _writers(chosen))
         gone = {one.ref.list for one in chosen}
         return (merged.ref, *(ref for ref in refs if ref.list not in gone))
+
+    def _remember(self, loaded: Loaded) -> Loaded:
+        """A list that was just written: most likely the next manifest names it."""
+        self._written[loaded.ref.list] = loaded
+        while len(self._written) > _WRITTEN_MAX:
+            self._written.pop(next(iter(self._written)))
+        return loaded
 
     def _key(self, head: Head, list_id: str) -> str:
         return str(ConsumedKey(self._scope, head, ConsumedListId(list_id)))

@@ -126,7 +126,8 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(Chained, frozen=True, kw_only=True):
     """What one head published.
 
-    The counts are of events as they were read, an event that is stored twice among them twice; they are for people.
+    `events` were folded, `refused` could not be, `set_aside` are of versions that are not known. An event that is stored twice is
+    counted twice: counts are for people.
     """
 
     head: str

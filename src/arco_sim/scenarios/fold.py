@@ -139,8 +139,10 @@ class FoldScenario:
 
     async def _fold(self, env: Env, number: int, *, small: bool) -> None:
         listing = small or not (number and env.world.seed % 4 == 1)
+        if number and not small and env.world.seed % 2 == 0:
+            env.store = FailingStore(env)
         folding = open_folding(env, listing=listing)
-        for _ in range(2 if small else 12):
+        for _ in range(1 if small else 12):
             for head in HEADS:
                 await _patiently(env, lambda head=head: self._pass(env, folding, head, listing=listing))  # type: ignore[misc]
             await _patiently(env, folding.heads.publish_cut)
@@ -163,7 +165,7 @@ class FoldScenario:
 
     async def _move(self, env: Env, *, small: bool) -> None:
         folding = open_folding(env)
-        for _ in range(2 if small else 8):
+        for _ in range(1 if small else 8):
             await _patiently(env, lambda: _move_consumed(env, folding))
             await env.clock.sleep(15.0 + 15.0 * env.world.choices.below(3))
 

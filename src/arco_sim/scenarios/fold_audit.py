@@ -129,7 +129,7 @@ class FoldAudit:
         landed = Counter(step.key for step in self._world.trace if step.what == "put" and step.result.startswith("landed"))
         least = most = 0
         for name, segment in self._segments.values():
-            lines = len(segment.events) if segment else 0
+            lines = sum(bool(_contributions(head, event)) for event in segment.events) if segment else 0
             least += lines
             most += lines * max(landed[name], 1)
         if not least <= manifest.events <= most:

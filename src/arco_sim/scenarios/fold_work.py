@@ -94,7 +94,8 @@ class PlainWork:
                 positions.append(event.position)
                 _contribute(head, name, event, states, refused)
         files = [await self._write(head, table, state, into, positions) for table, state in sorted(states.items())]
-        return Folded(tuple(files), len(positions), tuple(refused), tuple(writers))
+        bad = sum(one.event_id is not None for one in refused)
+        return Folded(tuple(files), len(positions) - bad, tuple(refused), tuple(writers))
 
     async def merge(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:
         states: dict[str, State] = {}

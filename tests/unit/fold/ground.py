@@ -43,8 +43,10 @@ class Store(MemoryStore):
         self.requests.append((what, key))
         if self.before is not None:
             hook, self.before = self.before, None
-            await hook(what, key)
-            self.before = self.before or hook
+            try:
+                await hook(what, key)
+            finally:
+                self.before = hook
 
     async def get(self, key: str) -> Object | None:
         await self._asked("get", key)

@@ -214,8 +214,9 @@ def test_rule_f1_what_is_consumed_between_the_head_and_the_listing_is_not_forgot
             look = "head" if key.endswith("iceberg.manifest.json") else "ledger" if "/ledger/" in key else ""
             if look and len(seen) == 1 and seen[0] != look:
                 seen.append(look)
-                await ground.append("c1")
-                await rival.round(HEAD)
+                told = await ground.append("c1")
+                await notify(ground.store, SCOPE, [told], ground.clock, ground.entropy)
+                assert (await ground.folding(4, listing=False, lists_max=99).round(HEAD)).segments == 1
             elif look and not seen:
                 seen.append(look)
 

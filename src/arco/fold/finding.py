@@ -21,6 +21,8 @@ from arco.storage.keys import Domain, Head, Key, Phase, ReceiptKey, SegmentKey, 
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 
+_PENDING = f"/iceberg/{Phase.PENDING.value}/"
+
 
 @dataclass(frozen=True, slots=True)
 class Batches:
@@ -35,7 +37,7 @@ class Batches:
 class Found:
     """What a look at the ledger showed. Names are short, as lists spell them.
 
-    `seen` are consumed names that are still there. It and `everything` are only there if the look was a complete listing.
+    `seen` are consumed names that are still there; None if the look was no complete listing.
     """
 
     segments: dict[str, int] = field(default_factory=dict)
@@ -80,6 +82,8 @@ class Finder:
 
     async def _list(self, prefix: str, consumed: Consumed, found: Found) -> None:
         async for entry in walk(self._store, prefix):
+            if _PENDING in entry.key:
+                continue  # there are as many of these as commits: none is worth reading its name
             name = self._lists.short(entry.key)
             if name in consumed:
                 if found.seen is not None:

@@ -238,4 +238,4 @@ def _positions(files: Iterable[StateFile]) -> Iterable[str | None]:
         yield file.last_position
 
 
-ALL_HEADS = tuple(FOLDED_FROM)
+ALL_HEADS: tuple[Head, ...] = tuple(FOLDED_FROM)

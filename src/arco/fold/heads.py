@@ -18,6 +18,7 @@ from typing import Any, Generic
 import msgspec
 
 from arco.fold.manifests import (
+    REBUILD,
     ROOT_FORMAT,
     C,
     CutHead,
@@ -32,7 +33,15 @@ from arco.fold.tables import FOLDED_FROM
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import BeyondReach, BrokenInvariant, Conflict, CorruptObject, OutcomeUnknown, UnknownFormat
+from arco.kernel.errors import (
+    BeyondReach,
+    BrokenInvariant,
+    Conflict,
+    CorruptObject,
+    OutcomeUnknown,
+    RetryLater,
+    UnknownFormat,
+)
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import SnapshotId, UlidSource
 from arco.kernel.limits import FOLD_NAME_ATTEMPTS_MAX, SWAP_ATTEMPTS_MAX
@@ -106,13 +115,28 @@ class Heads:
     async def read(self, head: Head) -> Standing[Manifest]:
         """What a head has published. One request, if its manifest is remembered."""
         held = await self.object(head).read()
-        manifest = None if held is None else await self.manifest(head, held.value.manifest)
+        manifest = None if held is None else await self._current(head, held, Manifest)
+        return Standing(head, held, manifest)
+
+    async def read_to_replace(self, head: Head) -> Standing[Manifest]:
+        """A head for whoever makes everything anew: a manifest that is damaged or gone is none."""
+        held = await self.object(head).read()
+        try:
+            manifest = None if held is None else await self._current(head, held, Manifest)
+        except CorruptObject:
+            manifest = None
         return Standing(head, held, manifest)
 
     async def read_root(self) -> Standing[RootManifest]:
         held = await self.object(Head.ROOT).read()
-        manifest = None if held is None else await self.root_manifest(held.value.manifest)
+        manifest = None if held is None else await self._current(Head.ROOT, held, RootManifest)
         return Standing(Head.ROOT, held, manifest)
+
+    async def _current(self, head: Head, held: Held[HeadState], wanted: type[C]) -> C:
+        try:
+            return await self._load(head, held.value.manifest, wanted)
+        except BeyondReach as error:
+            raise CorruptObject(f"{error.message}, and the head {head} names it", hint=REBUILD) from None
 
     async def manifest(self, head: Head, link: Link) -> Manifest:
         return await self._load(head, link, Manifest)
@@ -166,11 +190,21 @@ class Heads:
                 return Standing(standing.head, held, manifest)
             case Overtaken(held):
                 reach("fold.head_swung")
-                return Standing(standing.head, held, await self._load(standing.head, held.value.manifest, type(manifest)))
+                return await self._overtaken(standing.head, held, type(manifest))
             case Lost():
                 return None
             case Unknown(reason):
                 raise OutcomeUnknown(f"{head.key} may name {manifest.snapshot}: {reason}", hint="run the fold again")
+
+    async def _overtaken(self, head: Head, held: Held[HeadState], wanted: type[C]) -> Standing[C]:
+        """Ours landed, and others have published since: what stands there now."""
+        try:
+            return Standing(head, held, await self._load(head, held.value.manifest, wanted))
+        except RetryLater as error:
+            # "Nothing happened" would be a lie.
+            raise OutcomeUnknown(
+                f"{head} was published and published again: {error.message}", hint="read it again"
+            ) from error
 
     async def _write(self, head: Head, manifest: C) -> tuple[C, str]:
         for _ in range(FOLD_NAME_ATTEMPTS_MAX):

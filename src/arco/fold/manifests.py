@@ -25,6 +25,7 @@ from arco.kernel.limits import AS_OF_REACH_S, STATE_DELTAS_AGE_S_MAX, STATE_DELT
 FORMAT = "arco.fold_manifest"
 ROOT_FORMAT = "arco.fold_root"
 FORMAT_VERSION = 1
+REBUILD = "restore the object, or rebuild the head from the ledger"
 
 
 class Made(StrEnum):
@@ -178,7 +179,7 @@ def encode_manifest(manifest: Chained) -> bytes:
 def decode_manifest(data: bytes, wanted: type[C], link: Link, key: str) -> C:
     """The manifest that a link names, or CorruptObject with the name of the object that is not what was published."""
     if content_hash(data) != link.checksum:
-        raise CorruptObject(f"{key} is not what was published: its checksum does not fit")
+        raise CorruptObject(f"{key} is not what was published: its checksum does not fit", hint=REBUILD)
     known = FORMAT if wanted is Manifest else ROOT_FORMAT
     try:
         header = msgspec.json.decode(data, type=_Header)
@@ -195,10 +196,14 @@ def decode_manifest(data: bytes, wanted: type[C], link: Link, key: str) -> C:
 
 
 def following(previous: Chained | None, link: Link | None, snapshot: str, now_ms: int, epoch: int) -> dict[str, Any]:
-    """The place of the next manifest. Times of a chain never go back, whatever a clock says."""
-    if previous is None or link is None:
-        place: dict[str, Any] = {"sequence": 1, "previous": None, "earlier": (), "published_ms": now_ms}
-        return place | {"snapshot": snapshot, "first_published_ms": now_ms, "epoch": epoch}
+    """The place of the next manifest. Times of a chain never go back, whatever a clock says.
+
+    Where the manifest that counts cannot be read any more, numbers go on and the chain begins anew.
+    """
+    if previous is None:
+        place: dict[str, Any] = {"sequence": link.sequence + 1 if link else 1, "previous": None, "earlier": ()}
+        at_ms = max(now_ms, link.published_ms) if link else now_ms
+        return place | {"snapshot": snapshot, "published_ms": at_ms, "first_published_ms": at_ms, "epoch": epoch}
     return {
         "snapshot": snapshot,
         "sequence": previous.sequence + 1,
@@ -210,10 +215,14 @@ def following(previous: Chained | None, link: Link | None, snapshot: str, now_ms
     }
 
 
-def _earlier(previous: Chained, link: Link) -> tuple[Link, ...]:
+def _earlier(previous: Chained, link: Link | None) -> tuple[Link, ...]:
     """The far links of the manifest after `previous`: its own, but for the powers that divide its number."""
+    if link is None:
+        return ()
     found = []
     for power in range(1, previous.sequence.bit_length()):
-        divides = previous.sequence % (1 << power) == 0
-        found.append(link if divides else previous.earlier[power - 1])
+        if previous.sequence % (1 << power) == 0:
+            found.append(link)
+        elif power <= len(previous.earlier):
+            found.append(previous.earlier[power - 1])
     return tuple(found)

@@ -18,10 +18,13 @@ from arco.storage.keys import Head
 from arco.storage.readback import pause_s
 
 
-async def merge(folding: Folding, head: Head) -> Standing[Manifest] | None:
-    """Merge the tables of a head that have passed a cap. None: there was nothing to do, or others were faster."""
+async def merge(folding: Folding, head: Head, standing: Standing[Manifest] | None = None) -> Standing[Manifest] | None:
+    """Merge the tables of a head that have passed a cap. None: there was nothing to do, or others were faster.
+
+    `standing` is the head as the caller has just seen it.
+    """
     heads = folding.heads
-    standing = await heads.read(head)
+    standing = standing or await heads.read(head)
     if standing.manifest is None:
         return None
     now_ms, began_ms = heads.clock.now_ms(), standing.manifest.published_ms

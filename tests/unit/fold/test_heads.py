@@ -89,11 +89,14 @@ def test_what_is_not_such_a_manifest_is_refused(changes, error, said):
     story(play)
 
 
-def test_a_manifest_that_is_gone_is_beyond_reach():
+def test_an_old_manifest_that_is_gone_is_beyond_reach_and_a_current_one_is_missing():
     async def play(ground: Ground) -> None:
-        (link,) = await published(ground, 1)
-        await ground.store.delete(fresh(ground).manifest_key(HEAD, link.snapshot))
+        links = await published(ground, 2)
+        for link in links:
+            await ground.store.delete(fresh(ground).manifest_key(HEAD, link.snapshot))
         with pytest.raises(BeyondReach):
+            await fresh(ground).manifest(HEAD, links[0])
+        with pytest.raises(CorruptObject, match=f"{links[1].snapshot}.json is gone, and the head iceberg names it"):
             await fresh(ground).read(HEAD)
 
     story(play)

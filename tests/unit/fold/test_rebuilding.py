@@ -6,7 +6,8 @@ import pytest
 from arco.fold.finding import Batches
 from arco.fold.manifests import Made, encode_manifest
 from arco.fold.rebuilding import rebuild
-from arco.kernel.errors import BeyondReach, InvalidInput
+from arco.fold.time_travel import manifest_as_of
+from arco.kernel.errors import BeyondReach, CorruptObject, InvalidInput
 from arco.kernel.fingerprint import content_hash
 from arco.storage.keys import Head
 from arco.storage.port import Absent
@@ -139,5 +140,28 @@ def test_a_rebuild_from_a_manifest_that_lost_its_swing_is_refused():
         await ground.store.put(folding.heads.manifest_key(HEAD, lost.snapshot), data, Absent())
         with pytest.raises(InvalidInput, match="is not in the chain"):
             await rebuild(folding, HEAD, lost.link(content_hash(data)))
+
+    story(play)
+
+
+@pytest.mark.parametrize("kind", ["/manifests/iceberg/", "/consumed/iceberg/"])
+def test_a_rebuild_is_the_way_out_of_a_damaged_manifest_or_list(kind):
+    async def play(ground: Ground) -> None:
+        await ground.commit(0, None)
+        await history(ground, ground.folding(), 5)
+        state = await ground.things((await ground.folding().heads.read(HEAD)).manifest)
+        for key in ground.store.named(kind):
+            await ground.store.damage(key)
+        with pytest.raises(CorruptObject):
+            await ground.folding(2).round(HEAD)
+        new = (await rebuild(ground.folding(3), HEAD)).manifest
+        assert await ground.things(new) == state
+        assert new.sequence == 6
+        for number in range(9):
+            await ground.append(f"a{number}")
+            last = (await ground.folding(4).catch_up(HEAD)).standing.manifest
+        assert last.sequence == 15
+        first = await manifest_as_of(ground.folding(5).heads, HEAD, new.published_ms)
+        assert first.sequence >= 6
 
     story(play)

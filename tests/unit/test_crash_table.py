@@ -296,7 +296,7 @@ def points_in_code() -> Iterator[str]:
 
 def test_the_table_has_every_place_where_the_catalog_may_die() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
-    listed = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", page, re.MULTILINE)
+    listed = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", page.partition("\n## The fold\n")[0], re.MULTILINE)
     assert sorted(listed) == sorted(set(points_in_code()))
 
 

@@ -499,7 +499,7 @@ def _field_pattern(kind: type[Key], field: str, width: str | None) -> str:
 
 
 def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
-    hints = get_type_hints(kind)
+    hints = _HINTS[kind]
     values: dict[str, Any] = {"scope": scope}
     try:
         for field in fields(kind):
@@ -510,4 +510,5 @@ def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
     return kind(**values)
 
 
+_HINTS = {kind: get_type_hints(kind) for kind in KINDS}
 _READERS = tuple((kind, _reader(kind)) for kind in KINDS)

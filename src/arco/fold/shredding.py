@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from arco.fold import (
     shredding_assets,
     shredding_execution,
+    shredding_iceberg,
     shredding_lineage,
     shredding_quality,
     shredding_search,
@@ -28,6 +29,7 @@ SHREDDERS: Mapping[Head, _Shredders] = {
     Head.QUALITY: shredding_quality.SHREDDERS,
     Head.LINEAGE: shredding_lineage.SHREDDERS,
     Head.ASSETS: shredding_assets.SHREDDERS,
+    Head.ICEBERG: shredding_iceberg.SHREDDERS,
     Head.SEARCH: shredding_search.SHREDDERS,
 }
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from arco.fold.contributions import Contribution, RowMaker, told
 from arco.fold.shredding_assets import definition_of, namespace_of
+from arco.fold.shredding_iceberg import asset_of
 from arco.fold.tables import POSTINGS, TRIGRAMS
 from arco.fold.words import trigrams, words_of_name, words_of_text
+from arco.iceberg.schemas import columns
 from arco.ledger import catalog_events as said
+from arco.ledger import iceberg_events as iceberg
 from arco.ledger.envelope import Event
 
 _POSTING, _TRIGRAM = RowMaker(POSTINGS), RowMaker(TRIGRAMS)
@@ -88,6 +91,17 @@ def table_renamed(event: Event) -> Iterator[Contribution]:
     yield from _named(event, it.namespace, it.table_uuid, "table", it.name)
 
 
+def table_committed(event: Event) -> Iterator[Contribution]:
+    """Columns of a table that a project made. Of other tables a commit says no name."""
+    it = iceberg.TableCommitted.of(event)
+    made_for = asset_of(it)
+    if made_for is None or it.metadata is None or not namespace_of(made_for[1]):
+        return
+    asset_id, asset = made_for
+    names = [column.path[-1] for schema in it.metadata.schemas for column in columns(schema) if column.kind == "field"]
+    yield from postings(event, Subject(namespace_of(asset), asset_id, "asset", asset), [("column", _each(names))])
+
+
 def not_here(_event: Event) -> Iterator[Contribution]:
     return iter(())
 
@@ -97,6 +111,8 @@ SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
     said.SCHEMA_REGISTERED: schema_registered,
     said.TABLE_CREATED: table_created,
     said.TABLE_RENAMED: table_renamed,
+    iceberg.TABLE_COMMITTED: table_committed,
+    iceberg.METRICS_REPORTED: not_here,
     said.ASSET_REMOVED: not_here,
     said.ASSET_RENAMED: not_here,
     said.DEPLOYMENT_CREATED: not_here,

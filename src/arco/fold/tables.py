@@ -374,8 +374,6 @@ ICEBERG_TABLES = Table(
                 _long("snapshot_id"),
                 _long("sequence_number"),
                 _long("schema_id"),
-                _text("asset_id", "the asset it belongs to, if a project made it"),
-                _text("asset"),
                 _text("location"),
                 _long("format_version"),
                 _long("total_rows"),
@@ -384,6 +382,7 @@ ICEBERG_TABLES = Table(
                 _moment("committed_at"),
             ),
         ),
+        Group("made_for", Wins.LAST, (_text("asset_id", "the asset it belongs to, if a project made it"), _text("asset"))),
         Group(
             "outside",
             Wins.LAST,

@@ -45,6 +45,20 @@ def test_order_and_repetition_change_nothing(head: Head, pick: random.Random, co
 
 
 @promise
+@given(heads, choices, st.integers(1, 40))
+def test_no_two_contributions_to_a_group_have_one_order(head: Head, pick: random.Random, count: int) -> None:
+    for table in tables_of(head):
+        seen = set()
+        for event in History(pick).events(head, count):
+            for theirs, row in shred_for(head, event):
+                for group in theirs.groups if theirs is table else ():
+                    if row[group.order] is not None:
+                        found = (group.name, row[group.order], *(row[name] for name in table.key_names))
+                        assert found not in seen
+                        seen.add(found)
+
+
+@promise
 @given(heads, choices, st.integers(1, 20))
 def test_rows_are_the_same_after_they_were_arrow(head: Head, pick: random.Random, count: int) -> None:
     whole = states(head, History(pick).events(head, count))

@@ -48,12 +48,22 @@ def shred_for(head: Head, event: Event) -> list[Contribution]:
     if shredder is None:
         raise _unknown(event)
     try:
-        return list(shredder(event))
+        return _distinct(list(shredder(event)))
     except TooLarge as error:
         raise InvalidInput(error.message) from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         # The open documents inside events are anybody's: what is not as it should be there is the event's fault, not ours.
         raise InvalidInput(clip(f"{type(error).__name__}: {error}", 300)) from error
+
+
+def _distinct(contributed: list[Contribution]) -> list[Contribution]:
+    """What an event says first of a key is what it says of it: two rows of one event would have one order."""
+    if len(contributed) < 2:
+        return contributed
+    found: dict[tuple[object, ...], Contribution] = {}
+    for table, row in contributed:
+        found.setdefault((table.name, *[row[name] for name in table.key_names]), (table, row))
+    return list(found.values())
 
 
 def _unknown(event: Event) -> UnknownFormat:

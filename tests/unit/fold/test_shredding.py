@@ -248,6 +248,13 @@ def test_an_edge_is_seen_first_and_last_and_each_time() -> None:
     assert {row["run_id"] for row in rows("lineage_executions", *events, events[0])} == {"r1", "r2", "r3"}
 
 
+def test_an_event_says_each_thing_once() -> None:
+    twice = [{**EDGE, "from_snapshot": 1}, {**EDGE, "from_snapshot": 2}]
+    event = said("lineage.lineage_recorded.v1", {"run_id": "r", "task_id": TASK, "edges": twice})
+    assert [table.name for table, _ in shred(event)] == ["lineage_edges", "lineage_executions"]
+    assert [row["source_snapshot_id"] for row in rows("lineage_executions", event)] == [1]
+
+
 def test_an_edge_by_hand_stands_until_it_is_taken_back() -> None:
     by_hand = said("lineage.lineage_recorded.v1", {"edges": [EDGE], "method": "hand", "who": "ann", "why": "known"}, 1)
     (edge,) = rows("lineage_edges", by_hand)

@@ -116,31 +116,29 @@ class _Files:
         self._open: _OpenFile | None = None
 
     def add(self, rows: pa.Table) -> None:
-        if self._open is not None and self._open.rows >= self._task.rows_per_file:
-            rows = self._end_at_bucket(rows)
-        if not rows.num_rows:
-            return
-        if self._open is None:
-            self._open = _OpenFile(self._schema, self._task.table.key_names)
-        self._open.add(rows)
+        while rows.num_rows:
+            if self._open is None:
+                self._open = _OpenFile(self._schema, self._task.table.key_names)
+            end = self._end(self._open, rows)
+            self._open.add(rows.slice(0, end))
+            if end < rows.num_rows:
+                self._finish(self._open)
+                self._open = None
+            rows = rows.slice(end)
 
     def close(self) -> list[StateFile]:
         if self._open is not None:
             self._finish(self._open)
         return self._made
 
-    def _end_at_bucket(self, rows: pa.Table) -> pa.Table:
-        """Close the open file where the next bucket begins, and what is left of the rows."""
-        if self._open is None:
-            return rows
-        same = pc.equal(rows.column(BUCKET), self._open.last_bucket)
-        end = rows.num_rows if pc.all(same).as_py() else pc.index(same, False).as_py()
-        if end:
-            self._open.add(rows.slice(0, end))
-        if end < rows.num_rows:
-            self._finish(self._open)
-            self._open = None
-        return rows.slice(end)
+    def _end(self, file: "_OpenFile", rows: pa.Table) -> int:
+        """How many of the rows go into the open file: all, or those up to the end of the bucket that fills it."""
+        room = self._task.rows_per_file - file.rows
+        if room >= rows.num_rows:
+            return int(rows.num_rows)
+        bucket = file.last_bucket if room <= 0 else rows.column(BUCKET)[room - 1]
+        later = pc.index(pc.greater(rows.column(BUCKET), bucket), value=True).as_py()
+        return int(rows.num_rows) if later < 0 else int(later)
 
     def _finish(self, file: "_OpenFile") -> None:
         task = self._task
@@ -172,16 +170,18 @@ class _OpenFile:
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
         self.rows = 0
-        self.last_bucket: int | None = None
+        self.last_bucket: pa.Scalar | None = None
         self.buckets: set[int] = set()
         self.least: dict[str, Any] = {}
         self.greatest: dict[str, Any] = {}
 
     def add(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self.rows += rows.num_rows
-        self.last_bucket = rows.column(BUCKET)[-1].as_py()
+        self.last_bucket = rows.column(BUCKET)[-1]
         if self._waiting_rows >= ROW_GROUP_ROWS:
             self._flush()
 

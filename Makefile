@@ -79,6 +79,7 @@ bench: setup ## storage, catalog, ledger and Servo against their limits, in one 
 	$(PY) bench/scheduling.py
 	$(PY) bench/checks.py
 	$(PY) bench/publishing.py
+	$(PY) bench/fold.py
 
 lock: setup ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade -q \

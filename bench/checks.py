@@ -21,6 +21,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
+from arco.fold.spark_session import SparkSettings, open_session
 from arco.kernel.clock import SystemClock
 from arco.quality.builtin import accepted_values, foreign_key, fresh, in_range, matches, not_null, row_count, unique
 from arco.quality.checks import Check
@@ -32,7 +33,6 @@ from arco.servo.execute.spark_checks import measure
 from arco.servo.execute.spark_guard import Guard
 from arco.servo.execute.spark_observe import observed
 from arco.servo.execute.spark_read import open_files
-from arco.servo.execute.spark_session import SparkSettings, open_session
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

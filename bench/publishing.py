@@ -26,11 +26,11 @@ from pyspark import SparkContext
 
 from arco import asset
 from arco.catalog.catalog import Catalog
+from arco.fold.spark_session import SparkSettings, open_session
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.scope import Scope
 from arco.servo.execute.pipeline import HowToRun, Pipeline
-from arco.servo.execute.spark_session import SparkSettings, open_session
 from arco.servo.plan.planner import Mode, PlanRequest
 from arco.servo.sdk.project import assembled
 from arco.storage.roots import open_root

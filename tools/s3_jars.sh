@@ -8,7 +8,7 @@ say() { echo "s3_jars: $*" >&2; }
 
 folder=${1:-.tools/jars-s3}
 python=${PYTHON:-.venv/bin/python}
-read -r hadoop sdk < <("$python" -c 'from arco.servo.execute.spark_s3 import SDK_VERSION, hadoop_version as hadoop; print(hadoop(), SDK_VERSION)')
+read -r hadoop sdk < <("$python" -c 'from arco.fold.spark_s3 import SDK_VERSION, hadoop_version as hadoop; print(hadoop(), SDK_VERSION)')
 stamp="$folder/.made-for"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$hadoop $sdk" ]; then
     exit 0

@@ -14,9 +14,9 @@ from arco.catalog.manifest import Commit, Manifest, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation, Void
 from arco.catalog.pointer import Pointer
-from arco.catalog.receipts import Receipt
 from arco.kernel.ids import CommitId
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Receipt
 from arco.storage.keys import CatalogCommitKey, Head, HeadKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore

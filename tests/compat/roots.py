@@ -13,14 +13,13 @@ import msgspec
 from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Commit, decode_commit
-from arco.catalog.pointer import Source
-from arco.catalog.receipts import Receipt
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import CorruptObject
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CommitId
+from arco.ledger.receipts import Receipt, Source
 from arco.storage.keys import CatalogCommitKey, Head, HeadKey, parse
 from arco.storage.local import LocalStore
 from tests.compat.make import HERE, Beside

@@ -17,7 +17,6 @@ from arco.catalog.inventory import Description, Inventory, NewTable
 from arco.catalog.model import ColumnNote, Format, Governance, Levels, Sensitivity
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
 from arco.catalog.operations import Purge, Void
-from arco.catalog.pointer import Source
 from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
@@ -25,6 +24,7 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import AskHistory, Conflict, RetryLater, Unavailable
 from arco.kernel.ids import new_uuid7
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Condition, Matches, Outcome
 from tests.stand_ins.hand_clock import HandClock

@@ -8,10 +8,10 @@ import pytest
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey, State
-from arco.catalog.pointer import Source
 from arco.iceberg import requests
 from arco.kernel.errors import Conflict, NoSuchTable, OutcomeUnknown
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S
+from arco.ledger.receipts import Source
 from tests.compat.roots import Root, chain, commit_again, key_of, only_file, receipts_of, the_marker, with_catalog
 from tests.compat.story import SHOP
 from tests.stand_ins.hand_clock import HandClock

@@ -19,11 +19,11 @@ from arco.catalog.manifest import decode_commit
 from arco.catalog.model import Format, Kind, Levels, Sensitivity
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation
-from arco.catalog.pointer import Source
 from arco.catalog.standing import finish_drop
 from arco.iceberg import requests
 from arco.kernel.errors import CorruptObject, NoSuchTable, NotFound
 from arco.kernel.ids import CommitId
+from arco.ledger.receipts import Source
 from arco.storage.keys import (
     CatalogCommitKey,
     Head,

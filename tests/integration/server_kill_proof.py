@@ -18,8 +18,7 @@ from arco.catalog.bases import Bases
 from arco.catalog.manifest import Commit, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Void
-from arco.catalog.pointer import Pointer, Published
-from arco.catalog.receipts import Receipt
+from arco.catalog.pointer import Pointer
 from arco.catalog.state_files import everything
 from arco.catalog.subject import Tables
 from arco.catalog.workspace import Workspace
@@ -28,6 +27,7 @@ from arco.kernel.entropy import SystemEntropy
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import CommitId
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Published, Receipt
 from arco.storage.keys import CatalogCommitKey
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore

@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from arco.servo.execute.spark_session import Session, SparkSettings, open_session
+from arco.fold.spark_session import Session, SparkSettings, open_session
 from fixtures.servo.lake import Lake
 
 CONF = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}

@@ -12,8 +12,8 @@ from pyiceberg.expressions import EqualTo
 from pyspark.sql import SparkSession
 
 import arco
+from arco.fold.spark_session import Session
 from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound
-from arco.servo.execute.spark_session import Session
 from arco.testing import assert_same_rows, local_spark
 from fixtures.servo.frames import MARKS
 from tests.servers.launch import seaweedfs

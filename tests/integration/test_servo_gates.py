@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import functions as f
 
 from arco import asset, foreign_key, in_range, not_null, row_count, unique
+from arco.fold.spark_session import Session
 from arco.quality.gates import Action, GatingPolicy
 from arco.servo.execute.pipeline import HowToRun
-from arco.servo.execute.spark_session import Session
 from fixtures.servo.frames import MARKS
 from fixtures.servo.lake import Lake
 from fixtures.servo.runs import Runs, ended, exits

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from arco.fold.spark_session import Session, SparkSettings
 from arco.kernel.errors import NotFound
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED
 from arco.ledger.outstanding import run_ids
 from arco.servo.execute.pipeline import HowToRun, Pipeline
-from arco.servo.execute.spark_session import Session, SparkSettings
 from arco.servo.plan.planner import PlanRequest
 from arco.surface.cli.projects import read_project
 from fixtures.servo.frames import MARKS

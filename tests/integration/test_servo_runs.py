@@ -28,10 +28,13 @@ from arco import (
     weekly,
     window,
 )
+from arco.fold.shredding import shred
+from arco.fold.spark_session import Session
+from arco.fold.tables import PARTITIONS
 from arco.iceberg import changes
+from arco.kernel.partition_key import PartitionKey
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.execute.pipeline import HowToRun
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target
 from arco.servo.plan.planner import Mode, PlanRequest
@@ -113,6 +116,9 @@ def test_what_a_run_did_is_in_the_ledger(runs: Runs) -> None:
     assert check.data["asset"] == "db.checked"
     (edge,) = runs.events(Domain.LINEAGE)[0].data["edges"]
     assert (edge["from"], edge["to"]) == ("db.people", "db.checked")
+    for domain in (Domain.EXECUTION, Domain.QUALITY, Domain.LINEAGE):
+        for event in runs.events(domain):
+            assert shred(event)  # it can be folded, and says something
 
 
 # Partitions
@@ -150,6 +156,10 @@ def test_every_kind_of_partition_is_replaced_alone(runs: Runs, axis: Any, rows: 
 
     assert ended(runs.run(parts)) == {"succeeded": 1}
     assert len(runs.rows("parts")) == 3
+    contributed = [row for event in runs.events() for table, row in shred(event) if table is PARTITIONS]
+    assert [(row["rows"], row["files"], row["sequence_number"]) for row in contributed] == [(1, 1, 1)] * 3
+    keys = {axis.value(axis.bounds(NOW_MS)[0] + number) for number in range(3)}
+    assert {row["partition_key"] for row in contributed} == {str(PartitionKey({"at": key})) for key in keys}
     current["value"] = "new"
     low, _ = axis.bounds(NOW_MS)
     text = axis.value(low + 1)

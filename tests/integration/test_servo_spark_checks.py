@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import Session
 from arco.kernel.errors import Unavailable
 from arco.quality.builtin import (
     accepted_values,
@@ -39,7 +40,6 @@ from arco.servo.execute.spark_failures import is_cancelled
 from arco.servo.execute.spark_guard import WATCHED_ROWS_MAX, Guard, is_worth_watching
 from arco.servo.execute.spark_observe import observed
 from arco.servo.execute.spark_read import open_files
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

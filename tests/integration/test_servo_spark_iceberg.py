@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyiceberg.expressions import EqualTo
 
+from arco.fold.spark_session import DEFAULTS, FIXED, Session, SparkSettings, open_session
 from arco.iceberg.requests import CreateTable
 from arco.servo.execute.snapshots import Replace
 from arco.servo.execute.spark_read import read_table
-from arco.servo.execute.spark_session import DEFAULTS, FIXED, Session, SparkSettings, open_session
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

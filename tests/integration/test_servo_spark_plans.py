@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from arco.fold.spark_session import Session
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput
 from arco.servo.execute.spark_plans import named_relations, refuse_undeclared, tables_and_files_read
 from arco.servo.execute.spark_read import read_table
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import Session
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, PartitionsTouched
 from arco.servo.execute.data_files import Written
@@ -23,7 +24,6 @@ from arco.servo.execute.snapshots import Append, Replace, ReplaceAll, Rewrite
 from arco.servo.execute.sources import partition_versions
 from arco.servo.execute.spark_read import read_table
 from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

@@ -10,13 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import Session
 from arco.kernel.errors import InvalidInput, Unavailable
 from arco.quality.builtin import accepted_values, column_check, in_range, matches, not_null, row_count, sql_check
 from arco.quality.checks import Check
 from arco.quality.gates import STRICT, Action, decide
 from arco.servo.execute.output_schema import with_new_ids
 from arco.servo.execute.spark_quarantine import Split, Stamp, split
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_types import has_untaggable, iceberg_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

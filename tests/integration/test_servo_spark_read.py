@@ -48,6 +48,7 @@ from pyiceberg.utils.datetime import date_to_days, datetime_to_micros
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from arco.fold.spark_session import Session
 from arco.iceberg import changes
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import LAST_ADDED
@@ -57,7 +58,6 @@ from arco.servo.execute.scans import plan_scan
 from arco.servo.execute.snapshots import ReplaceAll
 from arco.servo.execute.spark_arrow_writer import arrow_schema
 from arco.servo.execute.spark_read import read_changes, read_table
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target
 from fixtures.servo.deletes import commit_deletes, deletion_vector

@@ -11,11 +11,11 @@ from pyiceberg.manifest import DataFileContent
 from pyspark.sql import functions as f
 
 from arco import asset, daily, not_null, row_count
+from arco.fold.spark_s3 import s3_settings
+from arco.fold.spark_session import Session, SparkSettings
 from arco.servo.execute.snapshots import Replace
 from arco.servo.execute.sources import partition_versions
 from arco.servo.execute.spark_read import read_table
-from arco.servo.execute.spark_s3 import s3_settings
-from arco.servo.execute.spark_session import Session, SparkSettings
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import FIXED, Session, SparkSettings, open_session
 from arco.kernel.errors import InvalidInput
 from arco.servo.execute.failures import Category
 from arco.servo.execute.spark_failures import failure_of, is_cancelled
-from arco.servo.execute.spark_session import FIXED, Session, SparkSettings, open_session
 from fixtures.servo.frames import MARKS
 
 pytest_plugins = ["tests.integration.spark_local"]
@@ -144,7 +144,7 @@ def test_a_bucket_without_its_connector_is_a_matter_of_configuration(session: Se
 
 def test_without_java_the_reason_is_one_line() -> None:
     code = (
-        "from arco.servo.execute.spark_session import *\n"
+        "from arco.fold.spark_session import *\n"
         "try: open_session(SparkSettings())\n"
         "except Exception as error: print(error.one_line())"
     )

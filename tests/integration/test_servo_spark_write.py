@@ -16,12 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import Session
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import AlreadyExists, BrokenInvariant, InvalidInput
 from arco.servo.execute.data_files import Written, check_ids, values_of
 from arco.servo.execute.name_mapping import field_id_of
 from arco.servo.execute.spark_arrow_writer import arrow_schema
-from arco.servo.execute.spark_session import Session
 from arco.servo.execute.spark_transforms import parts_of
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write

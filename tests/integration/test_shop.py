@@ -11,10 +11,10 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 
+from arco.fold.spark_session import Session, SparkSettings
 from arco.ledger.run_state import RunState
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.spark_read import read_table
-from arco.servo.execute.spark_session import Session, SparkSettings
 from arco.servo.plan.document import Plan
 from arco.servo.plan.planner import PlanRequest
 from arco.surface.cli.projects import read_project

@@ -27,7 +27,8 @@ def test_the_table_of_rules_names_what_exists() -> None:
     page = (ROOT / "docs" / "invariants.md").read_text()
     cells = [line.rsplit("|", 2)[1] for line in page.partition("### C:")[2].splitlines() if line.startswith("|")]
     named = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
-    tests = "\n".join(path.read_text() for path in (ROOT / "tests" / "unit" / "catalog").glob("test_*.py"))
+    rooms = [ROOT / "tests" / "unit" / room for room in ("catalog", "fold")]
+    tests = "\n".join(path.read_text() for room in rooms for path in room.glob("test_*.py"))
     known = {mutant.name for mutant in MUTANTS}
     missing = {name for name in named if name not in known and f"def {name.rstrip('…')}" not in tests}
     assert len(named) > 50

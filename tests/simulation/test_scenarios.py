@@ -12,7 +12,7 @@ from arco_sim.scenarios.registry import SCENARIOS
 pytestmark = pytest.mark.campaign
 SEEDS = 1000
 SEEDS_OF_LONG_SCENARIOS = 150
-LONG_SCENARIOS = {"table_commits", "names", "run_log"}
+LONG_SCENARIOS = {"table_commits", "names", "run_log", "fold"}
 ALL = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
 
 

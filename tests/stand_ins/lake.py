@@ -15,13 +15,13 @@ from arco.catalog.inventory import Description, Inventory, NewTable, Place
 from arco.catalog.manifest import Commit, Manifest, decode_commit
 from arco.catalog.model import Format
 from arco.catalog.namespaces import create_namespace
-from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.verify import verify
 from arco.iceberg import requests
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source
 from arco.storage.memory import MemoryStore
 from arco.storage.paging import walk
 from arco.storage.port import Always

@@ -19,8 +19,6 @@ from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey, State
 from arco.catalog.model import Levels
 from arco.catalog.namespaces import create_namespace
-from arco.catalog.pointer import Source
-from arco.catalog.receipts import commit_key
 from arco.catalog.settling import NeverLands, settle
 from arco.iceberg import requests
 from arco.kernel import crash_points
@@ -29,6 +27,7 @@ from arco.kernel.errors import ArcoError, Fenced, NoSuchTable, Unavailable
 from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source, commit_key
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Condition, Object, ObjectInfo, Outcome
 from stand_ins.hand_clock import HandClock
@@ -297,7 +296,7 @@ def points_in_code() -> Iterator[str]:
 
 def test_the_table_has_every_place_where_the_catalog_may_die() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
-    listed = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", page, re.MULTILINE)
+    listed = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", page.partition("\n## The fold\n")[0], re.MULTILINE)
     assert sorted(listed) == sorted(set(points_in_code()))
 
 

@@ -24,11 +24,11 @@ from arco.catalog.manifest import Commit, Manifest, ManifestCodec
 from arco.catalog.model import Dropped, Entry, Namespace
 from arco.catalog.operations import Operation
 from arco.catalog.pointer import Pointer
-from arco.catalog.receipts import Receipt, commit_key
 from arco.catalog.staging import Intent
 from arco.kernel import limits
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
+from arco.ledger.receipts import Receipt, commit_key
 from arco.servo.deploy import deploying, dynamic_values
 from arco.servo.deploy.deploying import DeploymentHead
 from arco.servo.deploy.dynamic_values import DynamicValues

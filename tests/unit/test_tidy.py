@@ -14,12 +14,15 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 
 # The edges where Spark is met, and only there.
-SPARK_FILES = tuple(
-    f"arco/servo/execute/spark_{name}.py"
-    for name in (
-        *("arrow_writer", "checks", "code", "executor", "failures", "filters", "guard", "inputs", "observe", "plans"),
-        *("quarantine", "read", "rewrite", "s3", "session", "transforms", "types", "verdicts", "write"),
-    )
+SPARK_FILES = (
+    *(f"arco/fold/spark_{name}.py" for name in ("files", "fold", "join", "s3", "session", "shred")),
+    *(
+        f"arco/servo/execute/spark_{name}.py"
+        for name in (
+            *("arrow_writer", "checks", "code", "executor", "failures", "filters", "guard", "inputs", "observe", "plans"),
+            *("quarantine", "read", "rewrite", "transforms", "types", "verdicts", "write"),
+        )
+    ),
 )
 
 # What may not be used, what to use instead, and the files that may all the same.
@@ -39,7 +42,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         r"\bos\.(environ|getenv)\b",
         "settings from surface/cli/settings.py",
         # Where Java is, which Python the workers are and which address Spark binds has no other place than the environment.
-        ("arco/surface/cli/settings.py", "arco/servo/execute/spark_session.py", "arco_sim/mutants.py"),
+        ("arco/surface/cli/settings.py", "arco/fold/spark_session.py", "arco_sim/mutants.py"),
     ),
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
@@ -50,7 +53,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "arco/storage/folder_syncs.py",
             "arco/surface/http/server_state.py",
             "arco/surface/python/connecting.py",
-            "arco/servo/execute/spark_threads.py",
+            "arco/fold/spark_threads.py",
             "arco/servo/execute/pipeline.py",
             "arco/read/files.py",
             "arco/read/reader.py",

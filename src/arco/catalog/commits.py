@@ -27,7 +27,7 @@ from arco.catalog.lines import Lines, Place
 from arco.catalog.model import Entry, Levels
 from arco.catalog.names import missing
 from arco.catalog.once import refused
-from arco.catalog.pointer import Pointer, Published, Source
+from arco.catalog.pointer import Pointer
 from arco.catalog.standing import bring_in_step, in_step
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
@@ -35,6 +35,7 @@ from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import ArcoError, FixRequest, NotFound, OutcomeUnknown, Refresh, RetryLater
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import Phase
 from arco.storage.port import Lost, Unknown

@@ -16,31 +16,12 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.ids import TableUuid
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Published, Source
 from arco.storage.cas import CasObject, Held, SwapOutcome
 from arco.storage.keys import PointerKey
 from arco.storage.port import ObjectStore
 
 _FORMAT_VERSION = 1
-
-
-class Source(msgspec.Struct, frozen=True):
-    """Who moved the pointer."""
-
-    kind: str = "iceberg-rest"
-    principal: str = "anonymous"
-    client: str | None = None
-
-
-class Published(msgspec.Struct, frozen=True):
-    """One commit of the last swing, with everything its receipt says: whoever comes next can write that receipt."""
-
-    event_id: str
-    commit_number: int
-    metadata_location: str
-    previous_metadata_location: str | None
-    snapshot_id: int | None
-    at_ms: int
-    source: Source
 
 
 class Tombstone(msgspec.Struct, frozen=True):

@@ -7,43 +7,20 @@ missing can write it, byte for byte.
 """
 
 import asyncio
-import hashlib
 
 import msgspec
 
 from arco.catalog.afterwards import together
-from arco.catalog.pointer import Pointer, Published
-from arco.kernel.clock import Clock, utc_date
+from arco.catalog.pointer import Pointer
+from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, OutcomeUnknown
+from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import KeyHash
 from arco.kernel.scope import Scope
-from arco.storage.keys import Day, Phase, ReceiptKey
+from arco.ledger.receipts import Published, Receipt, commit_key, decode_receipt, receipt_name
+from arco.storage.keys import Phase
 from arco.storage.port import Absent, ObjectStore, Unknown
 from arco.storage.readback import put_settled
-
-
-class Receipt(msgspec.Struct, frozen=True):
-    """What happened to which table. `format_version` is 1."""
-
-    format: str
-    format_version: int
-    phase: Phase
-    table_uuid: str
-    commit_key: str
-    commit: Published
-
-
-def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
-    """The number belongs to it: a table may be registered at a file that it had before."""
-    return KeyHash(hashlib.sha256(f"{commit_number} {metadata_location}".encode()).hexdigest())
-
-
-def decode_receipt(data: bytes, key: str) -> Receipt:
-    try:
-        return msgspec.json.decode(data, type=Receipt)
-    except msgspec.DecodeError as error:
-        raise CorruptObject(f"{key} is not a receipt: {error}") from error
 
 
 class Receipts:
@@ -99,4 +76,4 @@ class Receipts:
         return None if found is None else decode_receipt(found.data, name)
 
     def _name(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
-        return str(ReceiptKey(self._scope, Day(utc_date(at_ms)), phase, key))
+        return receipt_name(self._scope, phase, key, at_ms)

@@ -21,7 +21,7 @@ from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
 from arco.catalog.names import missing
 from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
-from arco.catalog.pointer import Pointer, Published, Source, Tombstone
+from arco.catalog.pointer import Pointer, Tombstone
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
 from arco.catalog.subject import Subject
 from arco.catalog.tier1 import Seen
@@ -33,6 +33,7 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchTable, NotFound, OutcomeUnknown
 from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid4
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Swung
 from arco.storage.keys import Slug, table_folder, view_folder
 from arco.storage.port import Lost, Unknown

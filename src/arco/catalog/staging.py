@@ -17,7 +17,6 @@ from arco.catalog.model import Kind, Levels
 from arco.catalog.names import Draft, Names
 from arco.catalog.once import once
 from arco.catalog.operations import Create
-from arco.catalog.pointer import Source
 from arco.catalog.relations import Relations
 from arco.catalog.workspace import Workspace
 from arco.iceberg import changes, guardrails, requirements, updates
@@ -36,6 +35,7 @@ from arco.kernel.errors import (
 )
 from arco.kernel.ids import TableUuid, clip, new_uuid4
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
+from arco.ledger.receipts import Source
 from arco.storage.keys import Slug, StagedIntentKey
 from arco.storage.port import Absent, Unknown
 from arco.storage.readback import put_settled

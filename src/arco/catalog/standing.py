@@ -19,11 +19,12 @@ import msgspec
 from arco.catalog.committer import Author
 from arco.catalog.model import Entry, Kind, Start
 from arco.catalog.operations import Drop
-from arco.catalog.pointer import Pointer, Published, Source, Tombstone
+from arco.catalog.pointer import Pointer, Tombstone
 from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import CorruptObject, FixRequest, GivenUp, NoSuchTable, OutcomeUnknown, Refresh
+from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Held, SwapOutcome
 from arco.storage.port import Unknown
 

@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from arco.catalog.catalog import Catalog
 from arco.catalog.findings import Progress, Report
 from arco.catalog.model import Entry
-from arco.catalog.pointer import Pointer, Published
-from arco.catalog.receipts import Receipt, decode_receipt
+from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.kernel.errors import CorruptObject, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.ledger.receipts import Published, Receipt, decode_receipt
 from arco.storage.keys import Phase, ReceiptKey, parse, prefix_of
 from arco.storage.paging import walk
 

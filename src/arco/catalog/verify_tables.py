@@ -10,11 +10,11 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.findings import Report
 from arco.catalog.model import Entry, Kind
 from arco.catalog.pointer import Pointer
-from arco.catalog.receipts import commit_key
 from arco.catalog.spelling import spelled
 from arco.catalog.standing import in_step
 from arco.catalog.subject import Subject
 from arco.kernel.errors import AskOperator, InvalidInput, TooLarge
+from arco.ledger.receipts import commit_key
 from arco.storage.cas import Held
 
 _RESTORE = "restore it from a backup or a copy of the root"

@@ -95,13 +95,13 @@ TASKS = Table(
             Wins.FIRST,
             (_text("asset"), _text("asset_id"), _text("partitions", "the range it covers, as JSON")),
         ),
+        Group("begun", Wins.LAST, (_text("worker", "who began the newest attempt"),)),
         Group(
             "state",
             Wins.LAST,
             (
                 _text("state", "running, or how it ended"),
                 _long("attempt"),
-                _text("worker"),
                 _moment("started_at"),
                 _moment("ended_at"),
                 _text("failure_class"),
@@ -317,7 +317,6 @@ ASSETS = Table(
                 _text("deployment"),
                 _text("code_version"),
                 _text("fingerprint"),
-                _flag("retired", "the project no longer has it"),
                 _text("description"),
                 _texts("owners"),
                 _texts("tags"),
@@ -331,6 +330,7 @@ ASSETS = Table(
                 _text("deployed_by"),
             ),
         ),
+        Group("standing", Wins.LAST, (_flag("retired", "the project no longer has it"),)),
     ),
     "asset_id",
 )
@@ -374,8 +374,6 @@ ICEBERG_TABLES = Table(
                 _long("snapshot_id"),
                 _long("sequence_number"),
                 _long("schema_id"),
-                _text("asset_id", "the asset it belongs to, if a project made it"),
-                _text("asset"),
                 _text("location"),
                 _long("format_version"),
                 _long("total_rows"),
@@ -384,6 +382,7 @@ ICEBERG_TABLES = Table(
                 _moment("committed_at"),
             ),
         ),
+        Group("made_for", Wins.LAST, (_text("asset_id", "the asset it belongs to, if a project made it"), _text("asset"))),
         Group(
             "outside",
             Wins.LAST,

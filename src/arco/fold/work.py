@@ -41,6 +41,8 @@ class Refused:
     event_id: str | None
     reason: str
     line: bytes
+    unknown: bool = False
+    """Its type or its version is not known to this Arco: it is set aside for one that knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,10 @@ class Work(Protocol):
     """Executes the fold. `into` is a folder name that no other attempt has."""
 
     async def fold(self, head: Head, segments: Sequence[str], into: str) -> Folded:
-        """Read segments by their names, join what their events contribute, write one delta."""
+        """Read segments by their names, join what their events contribute, write one delta.
+
+        NotFound: a segment is no longer there, because another folder consumed it and it was moved aside meanwhile.
+        """
         ...
 
     async def merge(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:

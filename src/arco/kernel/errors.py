@@ -9,7 +9,8 @@
     │   ├── NotFound              the thing named does not exist
     │   │   ├── NoSuchNamespace
     │   │   ├── NoSuchTable
-    │   │   └── NoSuchView
+    │   │   ├── NoSuchView
+    │   │   └── BeyondReach           it was there, and is too long ago
     │   ├── AlreadyExists         the name is taken
     │   ├── NamespaceNotEmpty     it still holds tables, views or namespaces
     │   ├── KeyReused             an idempotency key came back with another request
@@ -130,6 +131,18 @@ class NoSuchTable(NotFound):
 
 class NoSuchView(NotFound):
     code = "no_such_view"
+
+
+class BeyondReach(NotFound):
+    """`oldest_ms` is the oldest moment that can still be asked for, if there is one."""
+
+    code = "beyond_reach"
+    status = 410
+    default_hint = "ask for a later moment"
+
+    def __init__(self, message: str, *, oldest_ms: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.oldest_ms = oldest_ms
 
 
 class AlreadyExists(FixRequest):

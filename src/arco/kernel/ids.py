@@ -163,6 +163,13 @@ class SnapshotId(UlidIdentifier):
     what = "snapshot id"
 
 
+class ConsumedListId(UlidIdentifier):
+    """One list of what the fold has consumed."""
+
+    __slots__ = ()
+    what = "consumed list id"
+
+
 class DeploymentId(UlidIdentifier):
     """One deployment of a project."""
 

@@ -20,6 +20,9 @@ PARTITION_DIMENSIONS_MAX = 16
 # One encoded partition key (ASCII, so bytes are characters): protects the objects and events that carry keys.
 PARTITION_KEY_BYTES_MAX = 4096
 
+# Partitions that one event names by its ranges: each becomes rows of state, and two dates can name millions.
+PARTITIONS_OF_AN_EVENT_MAX = 100_000
+
 # One object name and one of its segments: what every store and every file system takes.
 KEY_BYTES_MAX = 1024
 KEY_SEGMENT_BYTES_MAX = 255
@@ -159,6 +162,28 @@ LEDGER_RECENT_DAYS_MAX = 31
 
 # New names tried for one segment before the source of names is reported as broken.
 LEDGER_NAME_ATTEMPTS_MAX = 4
+
+# One round of the fold: segments and their bytes, receipts, and objects that are read or written side by side.
+FOLD_BATCH_SEGMENTS_MAX = 5_000
+FOLD_BATCH_BYTES_MAX = 256 * 1024 * 1024
+FOLD_BATCH_RECEIPTS_MAX = 1_000
+FOLD_READS_MAX = 32
+
+# New names tried for one object of the fold before the source of names is reported as broken.
+FOLD_NAME_ATTEMPTS_MAX = 4
+
+# What the fold has consumed: lists that a manifest names before they are merged, and names in one list.
+CONSUMED_LISTS_MAX = 16
+CONSUMED_LIST_NAMES_MAX = 50_000
+
+# Segments of one domain that a notification names: the newest stay, a listing finds what fell out.
+FOLD_HINTED_SEGMENTS_MAX = 1_000
+
+# Missing segments that a manifest names one by one.
+FOLD_GAPS_MAX = 1_000
+
+# How far back the published state can be asked for.
+AS_OF_REACH_S = 30 * 24 * 3600
 
 # Events that one request may send: they fit into one segment of each domain.
 POSTED_EVENTS_MAX = LEDGER_SEGMENT_EVENTS_MAX

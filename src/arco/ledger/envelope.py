@@ -11,6 +11,7 @@ where it is stored (`segment.py`).
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import msgspec
@@ -18,7 +19,7 @@ import msgspec
 from arco.kernel.canonical_json import JsonValue, canonical_bytes, parse_strict
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.ids import CorrelationId, EventId, Identifier, StreamId, clip
-from arco.kernel.limits import LEDGER_EVENT_BYTES_MAX
+from arco.kernel.limits import JSON_DEPTH_MAX, LEDGER_EVENT_BYTES_MAX
 from arco.kernel.position import Position
 from arco.kernel.scope import TenantName, WorkspaceName
 
@@ -157,12 +158,15 @@ ATTRIBUTES = frozenset(Event.__struct_fields__) - {"extensions"}
 
 def read_attributes(attributes: dict[str, Any]) -> Event:
     """An event from its attributes by name. A null is an absence, as CloudEvents says; nothing is converted."""
-    known = {name: value for name, value in attributes.items() if name in ATTRIBUTES and value is not None}
-    others = {name: value for name, value in attributes.items() if name not in ATTRIBUTES and value is not None}
-    for name, value in others.items():
-        _check_extension(name, value)
+    known = attributes
+    if attributes.keys() - ATTRIBUTES or None in attributes.values():
+        others = {name: value for name, value in attributes.items() if name not in ATTRIBUTES and value is not None}
+        for name, value in others.items():
+            _check_extension(name, value)
+        known = {name: value for name, value in attributes.items() if name in ATTRIBUTES and value is not None}
+        known["extensions"] = others
     try:
-        return msgspec.convert({**known, "extensions": others}, Event, dec_hook=identifier)
+        return msgspec.convert(known, Event, dec_hook=identifier)
     except msgspec.ValidationError as error:
         raise InvalidInput(clip(f"not an event: {error}".replace("`", ""), _MESSAGE_CHARS_MAX)) from None
 
@@ -179,10 +183,26 @@ def encode(event: Event) -> bytes:
 
 def decode(line: bytes) -> Event:
     """The event of one line. Whatever two readers could understand differently is refused."""
-    value = parse_strict(line, max_bytes=LEDGER_EVENT_BYTES_MAX)
+    value = _parsed(line)
     if not isinstance(value, dict):
         raise InvalidInput("not an event: a JSON object is expected")
     return read_attributes(value)
+
+
+def _parsed(line: bytes) -> JsonValue:
+    """What `parse_strict` gives, sooner for a line in its one spelling, as every line is that was written here.
+
+    A text that is the same when it is read and written again has one meaning: no key twice, no number that two readers round
+    differently. Any other text, and one that could be too deep, is read strictly.
+    """
+    if len(line) <= LEDGER_EVENT_BYTES_MAX and line.count(b"{") + line.count(b"[") <= JSON_DEPTH_MAX:
+        try:
+            value: JsonValue = msgspec.json.decode(line)
+            if msgspec.json.encode(value, order="sorted") == line:
+                return value
+        except (msgspec.MsgspecError, UnicodeError, OverflowError):
+            pass  # the strict reader says what is wrong with it
+    return parse_strict(line, max_bytes=LEDGER_EVENT_BYTES_MAX)
 
 
 def _check_extension(name: str, value: object) -> None:
@@ -198,6 +218,15 @@ def identifier(wanted: type, value: object) -> Any:
     """How msgspec reads identifiers: from text, by their own rules. One that is of the kind already was checked before."""
     if type(value) is wanted:
         return value
-    if issubclass(wanted, Identifier) and isinstance(value, str):
-        return wanted(value)
+    if isinstance(value, str) and issubclass(wanted, Identifier):
+        return _seen_before(wanted, value) if wanted in _REPEATED else wanted(value)
     raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
+
+
+_REPEATED = frozenset({EventType, EventSource, EventTime, TenantName, WorkspaceName, Subject, StreamId, CorrelationId})
+"""What many events of a segment have in common: it is looked at once."""
+
+
+@lru_cache(maxsize=1024)
+def _seen_before(wanted: type[Identifier], text: str) -> Identifier:
+    return wanted(text)

@@ -72,7 +72,12 @@ class TaskEnded(Payload, frozen=True, kw_only=True):
 
 
 class MaterializationCompleted(Payload, frozen=True, kw_only=True):
-    """One publish of one asset. `inputs` are the versions of what it read, range by range; `counts` are per partition."""
+    """One publish of one asset. `inputs` are the versions of what it read, range by range; `counts` are per partition.
+
+    `grain` is the kind of each dimension, so that the ranges can be told apart into partitions. `sequence_number` is that of the
+    snapshot on the base it was made from: of two publishes that replaced one another it is smaller in the first, even where
+    commits that they could pass came between.
+    """
 
     materialization_id: str
     run_id: str
@@ -97,6 +102,8 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     counts: list[dict[str, Any]] = msgspec.field(default_factory=list)
     checks_failed: tuple[str, ...] = ()
     mode: str = "replace"
+    grain: dict[str, str] | None = None
+    sequence_number: int | None = None
 
 
 class OutputHeld(Payload, frozen=True, kw_only=True):

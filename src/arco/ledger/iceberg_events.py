@@ -4,27 +4,24 @@ A report of scan or commit metrics is kept as the client sent it. Clients report
 query does), so the table is named by its names, and by its uuid only if it has one. What must never enter: reading meaning
 out of the report; that is the fold's.
 
-Commits are not appended: their receipts are there already, one object each and complete below every table's head. A receipt is
-read as the event that it stands for, always the same one.
+A commit of a table or view is what its receipt says, with what the metadata file said at that commit, so that nobody needs
+either of them later. Its id follows from the commit: whoever announces it announces the same event.
 """
 
 from typing import Annotated, Any, Self
 
 import msgspec
 
-from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
-from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import EventId, TableUuid, encode_ulid
-from arco.kernel.position import Position
-from arco.kernel.scope import Scope
-from arco.ledger.drafts import Draft, seal
-from arco.ledger.envelope import Event, EventType, identifier
-from arco.ledger.payloads import Payload, read_payload
+from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import EventId, TableUuid
+from arco.ledger.drafts import Draft
+from arco.ledger.envelope import Event, EventType
+from arco.ledger.payloads import derived_event_id, read_payload
 
 METRICS_REPORTED = EventType("iceberg.metrics_reported.v1")
 TABLE_COMMITTED = EventType("iceberg.table_committed.v1")
 SOURCE = "arco/iceberg-rest"
-_RECEIPT = "arco.receipt"
+RECEIPTS = "arco/receipts"
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -66,71 +63,65 @@ class MetricsReported(msgspec.Struct, frozen=True, kw_only=True):
         return read_payload(event, cls)
 
 
-class CommitSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Who moved the table: `servo`, `iceberg-rest`, `register`."""
+class CommittedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot as the metadata file has it. The summary says rows, files, and which run of Servo made it, if one did."""
 
-    kind: str
-    principal: str
-    client: str | None = None
-
-
-class TableCommitted(Payload, frozen=True, kw_only=True):
-    """One commit of one table or view, as its committed receipt says."""
-
-    table_uuid: TableUuid
-    commit_number: int
-    commit_key: str
-    metadata_location: str
-    previous_metadata_location: str | None
-    snapshot_id: int | None
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    schema_id: int | None
     at_ms: int
-    source: CommitSource
+    operation: str | None
+    summary: dict[str, str]
 
 
-class _Commit(msgspec.Struct, frozen=True):
-    event_id: EventId
-    commit_number: int
-    metadata_location: str
-    previous_metadata_location: str | None
-    snapshot_id: int | None
-    at_ms: int
-    source: CommitSource
+class CommittedMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What the metadata file said at a commit.
 
-
-class _Receipt(msgspec.Struct, frozen=True):
-    format: str
-    format_version: int
-    phase: str
-    table_uuid: TableUuid
-    commit_key: str
-    commit: _Commit
-
-
-def commit_event(data: bytes, name: str, scope: Scope) -> Event | None:
-    """The event that a receipt stands for; None for a pending one, which says only that a commit was tried.
-
-    Its id is that of the commit, and its position follows from both: whoever reads the receipt gets the same event.
+    `schemas` has the current one and those that are new with this commit, as Iceberg writes them; all of them if the file before
+    is gone. `added` are the snapshots that are new with this commit, on whatever branch; the newest if the file before is gone.
     """
-    try:
-        receipt = msgspec.json.decode(data, type=_Receipt, dec_hook=identifier)
-    except msgspec.DecodeError as error:
-        raise CorruptObject(f"{name} is not a receipt: {error}") from error
-    if (receipt.format, receipt.format_version) != (_RECEIPT, 1):
-        raise UnknownFormat(f"{name} is {receipt.format} version {receipt.format_version}")
-    if receipt.phase != "committed":
-        return None
-    commit = receipt.commit
-    payload = TableCommitted(
-        table_uuid=receipt.table_uuid,
-        commit_number=commit.commit_number,
-        commit_key=receipt.commit_key,
-        metadata_location=commit.metadata_location,
-        previous_metadata_location=commit.previous_metadata_location,
-        snapshot_id=commit.snapshot_id,
-        at_ms=commit.at_ms,
-        source=commit.source,
-    )
-    draft = Draft(type=TABLE_COMMITTED, source=SOURCE, subject=receipt.table_uuid, id=commit.event_id, data=payload.data())
-    place = int(fingerprint("receipt", receipt.commit_key)[:16], 16)
-    position = Position(encode_ulid((commit.at_ms << 16) << 64 | place))
-    return seal(draft, scope, fresh_id=commit.event_id, position=position, now_ms=commit.at_ms)
+
+    format_version: int
+    location: str
+    last_sequence_number: int
+    current_schema_id: int | None
+    schemas: list[dict[str, Any]]
+    current: CommittedSnapshot | None
+    added: tuple[CommittedSnapshot, ...]
+
+
+class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit of a table or view. `metadata` is null if the metadata file was gone when the commit was announced."""
+
+    table_uuid: str
+    kind: str
+    commit_key: str
+    commit_number: int
+    metadata_location: str
+    previous_metadata_location: str | None
+    snapshot_id: int | None
+    committed_ms: int
+    source: str
+    principal: str
+    client: str | None
+    metadata: CommittedMetadata | None = None
+
+    def draft(self) -> Draft:
+        about = ("table committed", self.table_uuid, self.commit_key)
+        return Draft(
+            type=TABLE_COMMITTED,
+            source=RECEIPTS,
+            subject=self.table_uuid,
+            id=EventId(derived_event_id(self.committed_ms, *about)),
+            # As it is read back: lists where there are tuples.
+            data=msgspec.json.decode(msgspec.json.encode(self)),
+            time_ms=self.committed_ms,
+        )
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The commit that an event carries. Fields that this version does not know are passed over."""
+        if event.type != TABLE_COMMITTED:
+            raise InvalidInput(f"event {event.id} is {event.type}, not {TABLE_COMMITTED}")
+        return read_payload(event, cls)

@@ -15,7 +15,7 @@ PARTITION_RELEASED = EventType("quality.partition_released.v1")
 
 
 class CheckExecuted(Payload, frozen=True, kw_only=True):
-    """One check of one output. `result` is the document of the check's result."""
+    """One check of one output. `result` is the document of the check's result, `grain` the kind of each dimension."""
 
     check_id: str
     run_id: str
@@ -26,6 +26,7 @@ class CheckExecuted(Payload, frozen=True, kw_only=True):
     partitions: list[dict[str, Any]]
     result: dict[str, Any]
     action: str
+    grain: dict[str, str] | None = None
 
 
 class PartitionQuarantined(Payload, frozen=True, kw_only=True):

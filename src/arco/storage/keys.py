@@ -17,6 +17,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import (
     AssetId,
     CommitId,
+    ConsumedListId,
     DeploymentId,
     Identifier,
     KeyHash,
@@ -224,6 +225,39 @@ class SegmentKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class ArchivedSegmentKey(Key):
+    """Where a segment lies once every head that reads it has consumed it. It stays input to a rebuild."""
+
+    template: ClassVar[str] = "_catalog/archive/{domain}/{day}/{segment}.jsonl"
+    domain: Domain
+    day: Day
+    segment: SegmentId
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedKey(Key):
+    template: ClassVar[str] = "_catalog/consumed/{head}/{list}.json"
+    head: Head
+    list: ConsumedListId
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterKey(Key):
+    """One event, or a whole segment, that a head could not fold. The letter is a hash of what was refused."""
+
+    template: ClassVar[str] = "_catalog/dead_letters/{head}/{segment}/{letter}.json"
+    head: Head
+    segment: SegmentId
+    letter: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
+class HintKey(Key):
+    template: ClassVar[str] = "_catalog/hints/{domain}.json"
+    domain: Domain
+
+
+@dataclass(frozen=True, slots=True)
 class StateFileKey(Key):
     template: ClassVar[str] = "_catalog/state/{head}/{table}/{file}"
     head: Head
@@ -363,6 +397,10 @@ KINDS: tuple[type[Key], ...] = (
     StagedIntentKey,
     ReceiptKey,
     SegmentKey,
+    ArchivedSegmentKey,
+    ConsumedKey,
+    DeadLetterKey,
+    HintKey,
     StateFileKey,
     GovernanceKey,
     AuditHeadKey,
@@ -461,7 +499,7 @@ def _field_pattern(kind: type[Key], field: str, width: str | None) -> str:
 
 
 def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
-    hints = get_type_hints(kind)
+    hints = _HINTS[kind]
     values: dict[str, Any] = {"scope": scope}
     try:
         for field in fields(kind):
@@ -472,4 +510,5 @@ def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
     return kind(**values)
 
 
+_HINTS = {kind: get_type_hints(kind) for kind in KINDS}
 _READERS = tuple((kind, _reader(kind)) for kind in KINDS)

@@ -11,7 +11,7 @@ _SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 @contextmanager
 def local_spark(master: str = "local[2]", conf: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A session for the length of a block. One that runs already in this process is used, and left running."""
-    sessions = import_module("arco.servo.execute.spark_session")  # PySpark takes a while, and comparing needs none
+    sessions = import_module("arco.fold.spark_session")  # PySpark takes a while, and comparing needs none
     session = sessions.open_session(sessions.SparkSettings(master, "arco-tests", {**_SMALL, **(conf or {})}))
     try:
         yield session.spark

@@ -17,11 +17,11 @@ from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.once import GIVEN_UP
 from arco.catalog.operations import Create
 from arco.catalog.operations import Operation as Change
-from arco.catalog.pointer import Source
 from arco.catalog.standing import in_step
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import AlreadyExists, ArcoError, NoSuchNamespace, NotFound, Refresh
+from arco.ledger.receipts import Source
 from arco.storage.keys import parse
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of

@@ -3,6 +3,7 @@
 from arco_sim.scenario import Scenario
 from arco_sim.scenarios.cas_counter import CasCounter, CasFlip
 from arco_sim.scenarios.create_and_collect import CreateAndCollect
+from arco_sim.scenarios.fold import FoldScenario
 from arco_sim.scenarios.lease_steal import LeaseSteal
 from arco_sim.scenarios.ledger_append import LedgerAppend
 from arco_sim.scenarios.local_disk import LocalDisk
@@ -16,6 +17,7 @@ SCENARIOS: dict[str, Scenario] = {
         CasCounter(),
         CasFlip(),
         CreateAndCollect(),
+        FoldScenario(),
         LeaseSteal(),
         LedgerAppend(),
         LocalDisk(),

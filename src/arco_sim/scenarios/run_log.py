@@ -10,7 +10,6 @@ from arco.catalog.bases import Bases
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.namespaces import create_namespace
-from arco.catalog.pointer import Source
 from arco.catalog.relations import Relations
 from arco.catalog.subject import Tables
 from arco.catalog.workspace import Workspace
@@ -19,6 +18,7 @@ from arco.kernel.errors import AskHistory, RetryLater
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
 from arco.ledger.envelope import Event
+from arco.ledger.receipts import Source
 from arco.ledger.run_entries import AttemptEntry, Batch, OnFailure, OutputStaged, RunFinished, TaskClaimed
 from arco.ledger.run_log import RunLog
 from arco.ledger.run_state import PASSABLE, RunState, TaskState, TaskStatus

@@ -9,7 +9,6 @@ from typing import Any
 
 from arco.catalog.bases import Bases
 from arco.catalog.commits import Commits
-from arco.catalog.pointer import Source
 from arco.catalog.subject import Tables
 from arco.catalog.workspace import Workspace
 from arco.iceberg import requests
@@ -20,6 +19,7 @@ from arco.kernel.errors import Conflict, Unavailable
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
+from arco.ledger.receipts import Source
 from arco.ledger.run_entries import AnyEntry, Failure, RunFinished
 from arco.ledger.run_state import RunState
 from arco.quality.gates import EFFECTS, Action

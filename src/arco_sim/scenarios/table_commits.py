@@ -12,13 +12,13 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.namespaces import create_namespace
-from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
 from arco_sim.clients import Clients, Request

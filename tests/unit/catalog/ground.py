@@ -10,7 +10,6 @@ from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Dropped, Entry
 from arco.catalog.namespaces import create_namespace, drop_namespace
-from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
 from arco.iceberg import requests
@@ -18,6 +17,7 @@ from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source
 from arco.storage.memory import MemoryStore
 from arco_sim.audit import Audit, audit
 from stand_ins.hand_clock import HandClock

@@ -11,12 +11,12 @@ import pytest
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.operations import Purge, Rename
-from arco.catalog.pointer import Source
 from arco.catalog.policy import LocationPolicy
 from arco.iceberg import requests, table
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchTable, OutcomeUnknown
+from arco.ledger.receipts import Source
 from arco.storage.port import Absent
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (

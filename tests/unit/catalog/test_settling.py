@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from arco.catalog.idempotency import RequestKey, State
-from arco.catalog.pointer import Source
 from arco.catalog.settling import DidLand, NeverLands, Trace, settle
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
@@ -17,6 +16,7 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import ArcoError, Conflict, Fenced, OutcomeUnknown, RetryLater
 from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S, MARKER_GRACE_S
+from arco.ledger.receipts import Source
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
     FIELD,

@@ -9,12 +9,11 @@ import pytest
 
 from arco.catalog.model import Namespace
 from arco.catalog.operations import CreateNamespace, Describe
-from arco.catalog.pointer import Published
-from arco.catalog.receipts import Receipt, commit_key, decode_receipt
 from arco.catalog.state_files import encode_changes
 from arco.catalog.verify import verify
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.limits import STATE_DELTAS_MAX
+from arco.ledger.receipts import Published, Receipt, commit_key, decode_receipt
 from stand_ins.lake import AUTHOR, MANIFEST, Lake, commit_object, pointer_object
 
 ORDERS = (("shop",), "orders")

@@ -1,19 +1,8 @@
-"""Edges keep their identity, and what Servo writes of them reads as before; a receipt reads as an event."""
+"""Edges keep their identity, and what Servo writes of them reads as before."""
 
-import re
-from pathlib import Path
-
-import msgspec
-import pytest
-
-from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.identity import dependency_fingerprint, edge_id
-from arco.kernel.scope import Scope
-from arco.ledger.event_types import SetAside, read_data
-from arco.ledger.iceberg_events import TABLE_COMMITTED, commit_event
 from arco.ledger.lineage_events import Edge, LineageRecorded, edges_of
 
-ROOT = Path(__file__).resolve().parents[3]
 SERVO = {
     "from": "shop.orders",
     "from_id": "01K798DZZZ000000000000000A",
@@ -57,46 +46,3 @@ def test_an_end_without_an_id_is_what_it_is_called() -> None:
     (table,) = edges_of([{**file, "from_table": "c0ffee00-1234-4abc-8def-0123456789ab"}])
     (renamed,) = edges_of([{**file, "from": "x", "from_table": "c0ffee00-1234-4abc-8def-0123456789ab"}])
     assert table.identity() == renamed.identity() != first.identity()
-
-
-# Receipts
-
-
-PAGE = (ROOT / "docs" / "formats" / "receipt.md").read_text()
-RECEIPT = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1].encode()  # type: ignore[index]
-SCOPE = Scope.of("acme", "prod")
-
-
-def test_a_committed_receipt_is_an_event_and_always_the_same() -> None:
-    event = commit_event(RECEIPT, "name", SCOPE)
-    assert event is not None
-    assert event == commit_event(RECEIPT, "another name", SCOPE)
-    document = msgspec.json.decode(RECEIPT)
-    assert (event.type, event.id, event.subject) == (
-        TABLE_COMMITTED,
-        document["commit"]["event_id"],
-        document["table_uuid"],
-    )
-    assert event.time.time_ms == event.position.time_ms == document["commit"]["at_ms"]
-    said = read_data(event)
-    assert not isinstance(said, SetAside)
-    assert event.data["commit_key"] == document["commit_key"]
-    commit = {key: value for key, value in document["commit"].items() if key != "event_id"}
-    assert {key: event.data[key] for key in commit} == commit
-
-
-def test_a_pending_receipt_is_no_event() -> None:
-    assert commit_event(RECEIPT.replace(b'"committed"', b'"pending"'), "name", SCOPE) is None
-
-
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        (b"{}", CorruptObject),
-        (b"nothing", CorruptObject),
-        (RECEIPT.replace(b'"format_version":1', b'"format_version":2'), UnknownFormat),
-    ],
-)
-def test_what_is_no_receipt_is_said_by_its_name(data: bytes, error: type[Exception]) -> None:
-    with pytest.raises(error, match="receipts/x"):
-        commit_event(data, "receipts/x", SCOPE)

@@ -10,6 +10,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import (
     AssetId,
     CommitId,
+    ConsumedListId,
     DeploymentId,
     Identifier,
     KeyHash,
@@ -55,6 +56,16 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
         keys.SegmentKey(SCOPE, Domain.EXECUTION, Day("2025-12-09"), SegmentId(ULID)),
         f"_catalog/ledger/execution/2025-12-09/{ULID}.jsonl",
     ),
+    (
+        keys.ArchivedSegmentKey(SCOPE, Domain.EXECUTION, Day("2025-12-09"), SegmentId(ULID)),
+        f"_catalog/archive/execution/2025-12-09/{ULID}.jsonl",
+    ),
+    (keys.ConsumedKey(SCOPE, Head.QUALITY, ConsumedListId(ULID)), f"_catalog/consumed/quality/{ULID}.json"),
+    (
+        keys.DeadLetterKey(SCOPE, Head.QUALITY, SegmentId(ULID), KeyHash(HASH)),
+        f"_catalog/dead_letters/quality/{ULID}/{HASH}.json",
+    ),
+    (keys.HintKey(SCOPE, Domain.LINEAGE), "_catalog/hints/lineage.json"),
     (
         keys.StateFileKey(SCOPE, Head.ASSETS, Word("partitions"), FileName("part-0.parquet")),
         "_catalog/state/assets/partitions/part-0.parquet",
@@ -110,7 +121,10 @@ POOL: dict[object, tuple[object, ...]] = {
     Phase: tuple(Phase),
     TableUuid: (TableUuid(UUID), TableUuid(AT_MIDNIGHT)),
     ViewUuid: (ViewUuid(UUID), ViewUuid(AT_MIDNIGHT)),
-} | {kind: (kind(ULID), kind("0" * 26)) for kind in (AssetId, CommitId, DeploymentId, RunId, SegmentId, SnapshotId)}
+} | {
+    kind: (kind(ULID), kind("0" * 26))
+    for kind in (AssetId, CommitId, ConsumedListId, DeploymentId, RunId, SegmentId, SnapshotId)
+}
 TRAVERSALS = (
     "..", ".", "../x", "..\\x", "a/../../b", "/etc/passwd", "a/b", "", "%2e%2e%2f", "..%2f", "a\0", "a\n", "\u2025",
     "\uff0e\uff0e", "a//b", "~root", "C:\\x", ".arco",

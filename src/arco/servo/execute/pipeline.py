@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from arco.catalog.catalog import Catalog
+from arco.fold.spark_session import Session, SparkSettings, open_session
+from arco.fold.spark_threads import SparkThreads, opened
 from arco.kernel.errors import BrokenInvariant, Conflict
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
@@ -21,8 +23,6 @@ from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
-from arco.servo.execute.spark_session import Session, SparkSettings, open_session
-from arco.servo.execute.spark_threads import SparkThreads, opened
 from arco.servo.plan.document import Plan, PlannedTask
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.plan.parameters import overridden

@@ -55,6 +55,10 @@ class Made:
     edges: list[dict[str, Any]]
 
     @property
+    def grain(self) -> dict[str, str]:
+        return {axis.name: axis.kind for axis in self.asset.partitions.axes}
+
+    @property
     def failed_checks(self) -> tuple[str, ...]:
         return tuple(one.check for one in self.results if not one.passed)
 
@@ -109,6 +113,8 @@ def _completed(made: Made) -> Draft:
         counts=_counts(made),
         checks_failed=made.failed_checks,
         mode=made.asset.write.mode.value,
+        grain=made.grain,
+        sequence_number=made.table.last_sequence_number + 1,
     )
     return _draft(made, payload, MATERIALIZATION_COMPLETED, "")
 
@@ -141,6 +147,7 @@ def _checked(made: Made, result: CheckResult) -> Draft:
         partitions=made.task.partitions,
         result=result.document(),
         action=asked,
+        grain=made.grain,
     )
     return _draft(made, payload, CHECK_EXECUTED, result.check)
 

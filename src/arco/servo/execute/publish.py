@@ -18,7 +18,6 @@ from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Levels
-from arco.catalog.pointer import Source
 from arco.iceberg import changes, updates
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.iceberg.requests import CommitTable
@@ -28,6 +27,7 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, KeyReused, OutcomeUnknown, PartitionsTouched
 from arco.kernel.ids import MaterializationId, clip
 from arco.kernel.limits import PUBLISH_REBASES_MAX
+from arco.ledger.receipts import Source
 from arco.servo.execute.snapshots import (
     Append,
     Change,

@@ -21,6 +21,7 @@ from pyiceberg.io import FileIO
 from pyspark.sql import DataFrame
 
 from arco.catalog.catalog import Catalog
+from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import MAIN
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
@@ -43,7 +44,6 @@ from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_r
 from arco.servo.execute.spark_quarantine import Split, Stamp, split
 from arco.servo.execute.spark_read import open_files
 from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
-from arco.servo.execute.spark_threads import SparkThreads
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.target import Target

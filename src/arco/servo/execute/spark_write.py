@@ -11,6 +11,7 @@ from pyiceberg.io import FileIO
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as f
 
+from arco.fold.spark_session import check_session
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import AlreadyExists
 from arco.kernel.ids import clip
@@ -18,7 +19,6 @@ from arco.servo.execute.data_files import NewFile, Written, describe
 from arco.servo.execute.file_access import files_below
 from arco.servo.execute.partition_text import NULL, TEXT_BYTES_MAX, VALUE, column_name, parse_folders
 from arco.servo.execute.spark_arrow_writer import write_with_arrow
-from arco.servo.execute.spark_session import check_session
 from arco.servo.execute.spark_transforms import Part, parts_of, sorts_of
 from arco.servo.execute.spark_types import has_untaggable, quoted, spark_schema
 from arco.servo.execute.target import Distribution, Target

@@ -17,6 +17,8 @@ from typing import Any
 from rich.console import Console
 
 from arco.catalog.catalog import Catalog
+from arco.fold.spark_session import SparkSettings
+from arco.fold.spark_threads import any_left
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
@@ -24,8 +26,6 @@ from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
-from arco.servo.execute.spark_session import SparkSettings
-from arco.servo.execute.spark_threads import any_left
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
 from arco.servo.plan.planner import PlanRequest

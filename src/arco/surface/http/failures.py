@@ -33,6 +33,7 @@ _BY_STATUS = {
     404: "NotFoundException",
     405: "UnsupportedOperationException",
     409: "CommitFailedException",
+    410: "NotFoundException",
     500: "InternalServerError",
     503: "ServiceUnavailableException",
     504: "CommitStateUnknownException",

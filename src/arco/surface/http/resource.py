@@ -7,7 +7,6 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Levels
-from arco.catalog.pointer import Source
 from arco.iceberg import requests
 from arco.iceberg.responses import Snapshots
 from arco.kernel.canonical_json import JsonValue
@@ -15,6 +14,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.limits import LIST_PAGE_KEYS_MAX
 from arco.kernel.scope import Scope
+from arco.ledger.receipts import Source
 from arco.surface.http.exchange import Request
 from arco.surface.http.server_state import ServerState
 

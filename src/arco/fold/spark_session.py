@@ -18,9 +18,9 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from arco.fold.spark_s3 import s3_settings
 from arco.kernel.errors import InvalidInput, Unavailable
 from arco.kernel.ids import clip
-from arco.servo.execute.spark_s3 import s3_settings
 
 FIXED: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from arco.servo.execute.spark_session import Session
+from arco.fold.spark_session import Session
 
 T = TypeVar("T")
 

@@ -1,0 +1,53 @@
+"""Rows of state as Arrow and back: the types of the files, and nothing of how rows are joined or read.
+
+A moment is milliseconds in a row and a timestamp with microseconds in UTC in a file, as every engine writes it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from arco.fold.vocabulary import Column, Kind, Row, Table
+
+_TYPES = {
+    Kind.TEXT: pa.string(),
+    Kind.LONG: pa.int64(),
+    Kind.REAL: pa.float64(),
+    Kind.FLAG: pa.bool_(),
+    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
+    Kind.TEXTS: pa.list_(pa.string()),
+}
+_IN_MS = pa.timestamp("ms", tz="UTC")
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The columns of a table's files."""
+    return pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in table.columns()])
+
+
+def arrow_struct(table: Table, rows: Sequence[Row]) -> pa.StructArray:
+    """Rows as one array, a field a column."""
+    columns = list(table.columns())
+    arrays = [_array(column, rows) for column in columns]
+    return pa.StructArray.from_arrays(arrays, fields=list(arrow_schema(table)))
+
+
+def rows_of(table: Table, found: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows as they were before they were written."""
+    columns = {}
+    for column in table.columns():
+        values = found.column(column.name)
+        # By their number: a year before 1 AD or after 9999 is none of Python's.
+        columns[column.name] = (
+            values.cast(_IN_MS).cast(pa.int64()).to_pylist() if column.kind is Kind.MOMENT else values.to_pylist()
+        )
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
+    values = [row[column.name] for row in rows]
+    if column.kind is Kind.MOMENT:
+        return pa.array(values, pa.int64()).cast(_IN_MS).cast(_TYPES[Kind.MOMENT])
+    return pa.array(values, _TYPES[column.kind])

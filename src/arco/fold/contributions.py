@@ -1,0 +1,95 @@
+"""How an event's words become rows: every column there, numbers that fit, orders that grow as text.
+
+One row a call, for the files of `shredding*.py`. A value that no file could hold is refused here, with the event: the model,
+Spark and fresh reads then refuse the same events. What must never enter: what an event means.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import msgspec
+
+from arco.fold.vocabulary import BUCKET, Kind, Row, Table, bucket_of
+from arco.kernel.errors import InvalidInput
+from arco.kernel.identity import partition_id
+from arco.kernel.ids import AssetId, PartitionId
+from arco.kernel.partition_boxes import partitions_in
+from arco.kernel.partition_key import PartitionKey
+from arco.ledger.envelope import Event
+
+Contribution: TypeAlias = tuple[Table, Row]
+
+_DIGITS = 19
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+# The first and last moment of the years that every engine can write.
+_MOMENT_MIN, _MOMENT_MAX = -62_135_596_800_000, 253_402_300_799_999
+_RANGES = {Kind.LONG: (_LONG_MIN, _LONG_MAX), Kind.MOMENT: (_MOMENT_MIN, _MOMENT_MAX)}
+
+
+def order(*parts: int | str) -> str:
+    """A text that compares as its parts do, one after the other. Numbers get leading zeros; texts that are compared are ULIDs.
+
+    The last two parts are the position and the id of an event, so that two contributions are equal only if they are one.
+    """
+    return ":".join([part if isinstance(part, str) else _padded(part) for part in parts])
+
+
+def told(event: Event, *before: int | str) -> str:
+    """The order of what an event says: what decides first, then where the event stands."""
+    stands = f"{event.position}:{event.id}"
+    return f"{order(*before)}:{stands}" if before else stands
+
+
+def json_text(value: Any) -> str:
+    """A document in one spelling."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def partitions_of(
+    asset_id: str, document: list[dict[str, Any]], grain: dict[str, str]
+) -> list[tuple[PartitionId, PartitionKey]]:
+    """The partitions that a document names, with their ids."""
+    asset = AssetId(asset_id)
+    named = msgspec.json.encode((document, grain))
+    keys = _KNOWN.get(named)
+    if keys is None:
+        keys = partitions_in(document, grain)
+        if len(keys) <= _KNOWN_PARTITIONS_MAX:
+            if len(_KNOWN) >= _KNOWN_MAX:
+                _KNOWN.clear()
+            _KNOWN[named] = keys
+    return [(_id_of(asset, key), key) for key in keys]
+
+
+# Many events of a segment speak of the same days. What was found once is only remembered, never changed.
+_KNOWN: dict[bytes, list[PartitionKey]] = {}
+_KNOWN_MAX, _KNOWN_PARTITIONS_MAX = 4096, 64
+_id_of = lru_cache(maxsize=8192)(partition_id)
+
+
+class RowMaker:
+    """Makes the rows of one table. A group that is not named is absent."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._empty = dict.fromkeys(table.column_names)
+        self._numbers = [(one.name, *_RANGES[one.kind]) for one in table.columns() if one.kind in _RANGES]
+
+    def __call__(self, key: Mapping[str, Any], **orders_and_values: Any) -> Contribution:
+        """A contribution: the key, the order of each group that it decides, and the values of those groups."""
+        row = {**self._empty, **key, **orders_and_values}
+        if len(row) != len(self._empty):
+            raise KeyError(f"{self.table.name} has no column {sorted(row.keys() - self._empty.keys())}")
+        row[BUCKET] = bucket_of(row[self.table.spread_by])
+        for name, least, greatest in self._numbers:
+            value = row[name]
+            if value is not None and not least <= value <= greatest:
+                raise InvalidInput(f"{name} is {value}, outside of what a column holds")
+        return self.table, row
+
+
+def _padded(number: int) -> str:
+    if not 0 <= number <= _LONG_MAX:
+        raise InvalidInput(f"{number} orders nothing: it must lie between 0 and {_LONG_MAX}")
+    return f"{number:0{_DIGITS}}"

@@ -1,0 +1,76 @@
+"""Notifications: which segments were just written, for a fold that does not list.
+
+One small object a domain names the newest segments that somebody was told of. A notification is a hint: it may come twice, late
+or not at all, and may name what was folded long ago. The oldest names fall out; a listing finds what hints missed. What must
+never enter: taking names out when they are folded, because several heads read one domain.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from arco.kernel.clock import Clock
+from arco.kernel.entropy import Entropy
+from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
+from arco.kernel.ids import clip
+from arco.kernel.limits import FOLD_HINTED_SEGMENTS_MAX
+from arco.kernel.scope import Scope
+from arco.storage.cas import CasObject, Held
+from arco.storage.keys import Domain, HintKey, SegmentKey, parse
+from arco.storage.port import ObjectStore
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """Segments that were notified, oldest notification first, by their whole names."""
+
+    segments: tuple[str, ...] = ()
+
+
+class HintCodec:
+    format = "arco.fold_hint"
+
+    def encode(self, value: Hint) -> tuple[int, dict[str, Any]]:
+        fields: dict[str, Any] = msgspec.to_builtins(value)
+        return 1, fields
+
+    def decode(self, format_version: int, fields: dict[str, Any]) -> Hint:
+        if format_version != 1:
+            raise UnknownFormat(f"a hint for the fold has format version {format_version}, not 1")
+        try:
+            return msgspec.convert(fields, Hint)
+        except msgspec.ValidationError as error:
+            raise CorruptObject(f"a hint for the fold has wrong fields: {error}") from error
+
+
+def hint_object(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, entropy: Entropy) -> CasObject[Hint]:
+    return CasObject(store, str(HintKey(scope, domain)), HintCodec(), clock, entropy)
+
+
+async def notify(store: ObjectStore, scope: Scope, names: Iterable[str], clock: Clock, entropy: Entropy) -> None:
+    """Say that segments were written. After an error it may be said again."""
+    by_domain: dict[Domain, list[str]] = {}
+    for name in names:
+        by_domain.setdefault(_segment(scope, name).domain, []).append(name)
+    for domain, some in by_domain.items():
+        fresh = dict.fromkeys(some)
+
+        def named(held: Held[Hint] | None, fresh: dict[str, None] = fresh) -> Hint:
+            before = () if held is None else held.value.segments
+            kept = (*(one for one in before if one not in fresh), *fresh)
+            return Hint(kept[-FOLD_HINTED_SEGMENTS_MAX:])
+
+        await hint_object(store, scope, domain, clock, entropy).update(named)
+
+
+async def hinted(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, entropy: Entropy) -> tuple[str, ...]:
+    """The segments of a domain that were notified last."""
+    held = await hint_object(store, scope, domain, clock, entropy).read()
+    return () if held is None else held.value.segments
+
+
+def _segment(scope: Scope, name: str) -> SegmentKey:
+    key = parse(name)
+    if not isinstance(key, SegmentKey) or key.scope != scope:
+        raise InvalidInput(f"{clip(name)!r} is no segment of {scope.tenant}/{scope.workspace}", hint="name ledger objects")
+    return key

@@ -1,0 +1,43 @@
+"""One pass over all heads: what is new is folded, what passed a cap is merged, and the root names the result.
+
+A head that cannot be folded now does not keep the others waiting, and the root is brought up to date with what there is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from arco.fold.folding import ALL_HEADS, Folding, Round
+from arco.fold.heads import Standing
+from arco.fold.manifests import Manifest, RootManifest
+from arco.fold.merging import merge
+from arco.kernel.errors import ArcoError
+from arco.storage.keys import Head
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why."""
+
+    root: Standing[RootManifest]
+    rounds: dict[Head, Round] = field(default_factory=dict)
+    merged: tuple[Head, ...] = ()
+    failed: dict[Head, ArcoError] = field(default_factory=dict)
+
+
+async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass:
+    """Bring some heads up to date, and the root after them. Raises only if the root cannot be read or swung."""
+    rounds: dict[Head, Round] = {}
+    failed: dict[Head, ArcoError] = {}
+    merged: list[Head] = []
+    seen: list[Standing[Manifest]] = []
+    for head in heads:
+        try:
+            rounds[head] = await folding.catch_up(head)
+            base = await merge(folding, head, rounds[head].standing)
+        except ArcoError as error:
+            failed[head] = error
+            continue
+        merged += [head] if base else []
+        seen.append(base or rounds[head].standing)
+    root = await folding.heads.publish_cut(seen)
+    return Pass(root, rounds, tuple(merged), failed)

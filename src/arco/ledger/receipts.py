@@ -1,0 +1,63 @@
+"""The format of receipts: one immutable record per commit of a table, written by the catalog, folded into the ledger.
+
+A receipt's name follows from the commit's number, its metadata location and its time alone. Here is only what is written and how
+it is read; when a receipt is written is the catalog's (`catalog/receipts.py`), what becomes of it the fold's.
+"""
+
+import hashlib
+
+import msgspec
+
+from arco.kernel.clock import utc_date
+from arco.kernel.errors import CorruptObject
+from arco.kernel.ids import KeyHash
+from arco.kernel.scope import Scope
+from arco.storage.keys import Day, Phase, ReceiptKey
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Who moved the pointer."""
+
+    kind: str = "iceberg-rest"
+    principal: str = "anonymous"
+    client: str | None = None
+
+
+class Published(msgspec.Struct, frozen=True):
+    """One commit of the last swing, with everything its receipt says: whoever comes next can write that receipt."""
+
+    event_id: str
+    commit_number: int
+    metadata_location: str
+    previous_metadata_location: str | None
+    snapshot_id: int | None
+    at_ms: int
+    source: Source
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What happened to which table. `format_version` is 1."""
+
+    format: str
+    format_version: int
+    phase: Phase
+    table_uuid: str
+    commit_key: str
+    commit: Published
+
+
+def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
+    """The number belongs to it: a table may be registered at a file that it had before."""
+    return KeyHash(hashlib.sha256(f"{commit_number} {metadata_location}".encode()).hexdigest())
+
+
+def receipt_name(scope: Scope, phase: Phase, key: KeyHash, at_ms: int) -> str:
+    """Where a receipt lies."""
+    return str(ReceiptKey(scope, Day(utc_date(at_ms)), phase, key))
+
+
+def decode_receipt(data: bytes, key: str) -> Receipt:
+    try:
+        return msgspec.json.decode(data, type=Receipt)
+    except msgspec.DecodeError as error:
+        raise CorruptObject(f"{key} is not a receipt: {error}") from error

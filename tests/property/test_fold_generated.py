@@ -1,0 +1,114 @@
+"""The fold of a history is one, whatever came first, twice or late; and no event stops it."""
+
+import random
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arco.fold.arrow_rows import arrow_schema, arrow_struct, rows_of
+from arco.fold.contributions import order
+from arco.fold.joins import joined
+from arco.fold.shredding import shred, shred_for
+from arco.fold.tables import tables_of
+from arco.kernel.errors import InvalidInput, UnknownFormat
+from arco.ledger.envelope import EventType
+from arco.storage.keys import Head
+from fixtures.fold.histories import HEADS, History, states
+
+promise = settings(deadline=None, max_examples=60)
+heads = st.sampled_from(HEADS)
+choices = st.randoms(use_true_random=False)
+
+
+@promise
+@given(heads, choices, st.integers(1, 40), st.integers(0, 50))
+def test_folding_a_part_and_then_the_rest_is_folding_all(head: Head, pick: random.Random, count: int, cut: int) -> None:
+    events = History(pick).events(head, count)
+    whole = states(head, events)
+    assert states(head, events[cut:], states(head, events[:cut])) == whole
+    # Files of one part and files of the other, joined as a merge joins them.
+    first, second = states(head, events[:cut]), states(head, events[cut:])
+    for table in tables_of(head):
+        rows = [*second[table.name].values(), *first[table.name].values()]
+        assert joined(table, rows) == whole[table.name]
+
+
+@promise
+@given(heads, choices, st.integers(1, 40))
+def test_order_and_repetition_change_nothing(head: Head, pick: random.Random, count: int) -> None:
+    events = History(pick).events(head, count)
+    whole = states(head, events)
+    again = [*events, *(pick.choice(events) for _ in range(count))]
+    pick.shuffle(again)
+    assert states(head, again) == whole
+
+
+@promise
+@given(heads, choices, st.integers(1, 40))
+def test_no_two_contributions_to_a_group_have_one_order(head: Head, pick: random.Random, count: int) -> None:
+    for table in tables_of(head):
+        seen = set()
+        for event in History(pick).events(head, count):
+            for theirs, row in shred_for(head, event):
+                for group in theirs.groups if theirs is table else ():
+                    if row[group.order] is not None:
+                        found = (group.name, row[group.order], *(row[name] for name in table.key_names))
+                        assert found not in seen
+                        seen.add(found)
+
+
+@promise
+@given(heads, choices, st.integers(1, 20))
+def test_rows_are_the_same_after_they_were_arrow(head: Head, pick: random.Random, count: int) -> None:
+    whole = states(head, History(pick).events(head, count))
+    for table in tables_of(head):
+        rows = list(whole[table.name].values())
+        array = arrow_struct(table, rows)
+        assert list(rows_of(table, pa.Table.from_arrays(array.flatten(), schema=arrow_schema(table)))) == rows
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(("date", "d", "rows", "x")), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@promise
+@given(heads, choices, st.data())
+def test_an_event_contributes_or_is_refused_whatever_it_holds(head: Head, pick: random.Random, data: st.DataObject) -> None:
+    event = History(pick).events(head, 1)[0]
+    changed = dict(event.data)
+    for name in data.draw(st.lists(st.sampled_from(sorted(changed)), min_size=1, max_size=3)):
+        changed[name] = data.draw(json_values)
+    attributes = {name: getattr(event, name) for name in event.__struct_fields__}
+    try:
+        contributed = shred_for(head, type(event)(**{**attributes, "data": changed}))
+    except InvalidInput:
+        return
+    for table in tables_of(head):
+        arrow_struct(table, [row for theirs, row in contributed if theirs is table])
+
+
+@promise
+@given(choices, heads)
+def test_an_event_of_a_later_version_is_set_aside(pick: random.Random, head: Head) -> None:
+    event = History(pick).events(head, 1)[0]
+    attributes = {name: getattr(event, name) for name in event.__struct_fields__}
+    later = type(event)(**{**attributes, "type": EventType(f"{event.type.rpartition('.')[0]}.v999")})
+    try:
+        shred(later)
+    except UnknownFormat:
+        return
+    raise AssertionError("it was taken for something that is known")
+
+
+numbers = st.integers(0, 2**63 - 1)
+
+
+@given(st.tuples(numbers, numbers), st.tuples(numbers, numbers))
+def test_orders_compare_as_their_numbers_do(one: tuple[int, int], other: tuple[int, int]) -> None:
+    assert (order(*one) < order(*other)) == (one < other)

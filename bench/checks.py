@@ -1,9 +1,11 @@
 """What checks cost, against the write they guard: 20 row rules and 5 aggregates, and keys apart.
 
-The same rows are written bare, written with their checks as an attempt does it (footers, and the rest counted in the pass that
-writes), written with everything counted in that pass, and counted afterwards. Rounds are interleaved; the first warms up and is
-not counted. Medians with their spread, wall time and processor time of the JVM, each as a part of the bare write.
-Usage: python bench/checks.py [--rows 20000000] [--rounds 5]
+The same rows are written bare, written and checked as an attempt does it with many rows (footers, and the rest counted on what
+was written), as it does it with few (the rest counted in the pass that writes), with everything counted in that pass, and with
+everything counted afterwards. Rounds are interleaved; the first warms up and is not counted. Medians with their spread, wall time
+and processor time of the JVM, each as a part of the bare write of its round. Iceberg's own writer, which checks nothing, stands
+beside them where its jar is there.
+Usage: python bench/checks.py [--rows 20000000] [--rounds 5] [--jars FOLDER]
 """
 
 import argparse
@@ -93,11 +95,19 @@ def jvm_seconds() -> float:
 class Bench:
     """One source, and outputs that are written of it again and again."""
 
-    def __init__(self, folder: Path, rows: int) -> None:
+    def __init__(self, folder: Path, rows: int, runtime: Path | None = None) -> None:
         self._folder = folder
         self._io = file_io()
-        settings = SparkSettings("local[2]", "bench-checks", {"spark.driver.memory": "4g", "spark.local.dir": str(folder)})
-        self.session = open_session(settings)
+        conf = {"spark.driver.memory": "4g", "spark.local.dir": str(folder)}
+        if runtime is not None:
+            conf |= {
+                "spark.jars": str(runtime),
+                "spark.sql.catalog.peer": "org.apache.iceberg.spark.SparkCatalog",
+                "spark.sql.catalog.peer.type": "hadoop",
+                "spark.sql.catalog.peer.warehouse": f"{folder}/peer",
+            }
+        self._has_peer = runtime is not None
+        self.session = open_session(SparkSettings("local[2]", "bench-checks", conf))
         made = self.session.spark.range(rows).selectExpr(*ORDERS)
         made.write.parquet(f"{folder}/source")
         self._source = self.session.spark.read.parquet(f"{folder}/source")
@@ -126,7 +136,18 @@ class Bench:
     def bare(self) -> None:
         self._write(self._source)
 
+    def peer(self) -> None:
+        """Iceberg's own writer, which checks nothing."""
+        writer = self._source.writeTo("peer.bench.orders").using("iceberg")
+        writer.tableProperty("write.parquet.compression-codec", "zstd").create()
+        self.session.spark.sql("DROP TABLE peer.bench.orders PURGE")
+
     def guarded(self) -> None:
+        guard = Guard(FUSED, self._schema, logical_time_ms=NOW_MS)
+        written = self._write(self._source)
+        assert all(one.passed for one in guard.results(written, self._back))
+
+    def watched(self) -> None:
         guard = Guard(FUSED, self._schema, logical_time_ms=NOW_MS)
         written = self._write(guard.watch(self._source))
         assert all(one.passed for one in guard.results(written, self._back))
@@ -163,15 +184,18 @@ class Bench:
     @property
     def ways(self) -> dict[str, tuple[Callable[[], None], bool]]:
         """Each with whether it writes: then the bare write is to be taken off."""
+        peers = {"Iceberg's own writer, without checks": (self.peer, True)} if self._has_peer else {}
         return {
             "the bare write": (self.bare, False),
-            "as an attempt does it: footers, and the rest in the pass that writes": (self.guarded, True),
+            "as an attempt does it: footers, and the rest counted afterwards": (self.guarded, True),
+            "as it does it with few rows: the rest in the pass that writes": (self.watched, True),
             "everything in the pass that writes": (self.all_watched, True),
-            "footers, and the rest counted afterwards": (self.footers_then_count, False),
+            "the checks alone, as an attempt does them": (self.footers_then_count, False),
             "everything counted afterwards": (self.count, False),
             "footers alone": (self.footers, False),
             "unique, apart": (self.unique, False),
             "foreign_key, apart": (self.foreign_key, False),
+            **peers,
         }
 
 
@@ -211,9 +235,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--jars", type=Path, default=Path(".tools/jars"), help="where Iceberg's Spark runtime lies, if it does"
+    )
     given = parser.parse_args()
+    runtime = next(given.jars.glob("iceberg-spark-runtime-4.1_*.jar"), None)
+    if runtime is None:
+        print("Iceberg's Spark runtime is not there, and its writer is not measured: tools/jars.sh fetches it")
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), given.rows)
+        bench = Bench(Path(folder), given.rows, runtime)
         report(bench, rounds_of(bench, given.rounds), given.rows)
         bench.session.stop()
 

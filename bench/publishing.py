@@ -36,6 +36,7 @@ from arco.servo.sdk.project import assembled
 from arco.storage.roots import open_root
 
 GOAL, FIXED_GOAL_MS = 1.10, 300
+RUNTIME = "iceberg-spark-runtime-4.1_*.jar"  # that of our Spark: those of others may lie beside it
 COLUMNS = (
     "id",
     "id % 100000 AS customer_id",
@@ -81,7 +82,7 @@ class Bench:
         self.folder = folder
         conf = {"spark.driver.memory": "6g", "spark.local.dir": str(folder / "scratch")}
         if jars is not None:
-            runtime = next(jars.glob("iceberg-spark-runtime-*.jar"))
+            runtime = next(jars.glob(RUNTIME))
             conf |= {
                 "spark.jars": str(runtime),
                 "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -220,7 +221,7 @@ def main() -> None:
         "--jars", type=Path, default=Path(".tools/jars"), help="where Iceberg's Spark runtime lies, if it does"
     )
     given = parser.parse_args()
-    jars = given.jars if list(given.jars.glob("iceberg-spark-runtime-*.jar")) else None
+    jars = given.jars if list(given.jars.glob(RUNTIME)) else None
     if jars is None:
         print("Iceberg's Spark runtime is not there, and its writer is not measured: tools/jars.sh fetches it")
     with tempfile.TemporaryDirectory(prefix="arco-bench-") as name:

@@ -89,7 +89,7 @@ class Server:
 
     async def ask(self, method: str, path: str, body: Any = None, *, key: bool = True, **headers: str) -> Reply:
         """One request; with an idempotency key of its own if it changes something and `key` says so."""
-        if key and method != "GET":
+        if key and method not in {"GET", "HEAD"}:
             headers["idempotency-key"] = self.new_key()
         data = b"" if body is None else msgspec.json.encode(body)
         named = {"host": "127.0.0.1", "content-length": str(len(data))} | headers
@@ -218,6 +218,18 @@ async def create_namespace(ground: Ground, server: Server, key: bool) -> Cost:
 
 async def list_tables(ground: Ground, server: Server, key: bool) -> Cost:
     return await server.cost("list tables", "GET", TABLES, key=key)
+
+
+async def load_namespace(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("load namespace", "GET", f"{PREFIX}/namespaces/db", key=key)
+
+
+async def namespace_exists(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("does a namespace exist?", "HEAD", f"{PREFIX}/namespaces/db", key=key)
+
+
+async def table_exists(ground: Ground, server: Server, key: bool) -> Cost:
+    return await server.cost("does a table exist?", "HEAD", f"{TABLES}/t", key=key)
 
 
 class Temperature(StrEnum):

@@ -12,6 +12,12 @@ from .spark_session import Spark, spark_session
 
 # Spark starts in ten seconds on an idle machine, and in many times that on a busy one.
 SPARK_TIMEOUT_S = 900
+# What Spark needs beside Iceberg's runtime on each cloud, large; they need not be of the runtime's version.
+CLOUD_BUNDLES = (
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    "org.apache.iceberg:iceberg-gcp-bundle:1.11.0",
+    "org.apache.iceberg:iceberg-azure-bundle:1.10.0",
+)
 _numbers = itertools.count(1)
 
 
@@ -40,6 +46,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory, shared_address: str) -> Iter
         found = Spark(session)
         found.attach("arco", shared_address)
         yield found
+
+
+@pytest.fixture(scope="session")
+def cloud_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """Spark for tables in buckets. Not in one process with the other: jars are on its class path only if it starts with them."""
+    with spark_session(tmp_path_factory.mktemp("cloud-spark"), *CLOUD_BUNDLES) as session:
+        yield Spark(session)
 
 
 @pytest.fixture

@@ -73,6 +73,14 @@ def test_duckdb_is_told_what_it_reads(root: str) -> None:
     assert untold(root, DUCKDB[root]) == []
 
 
+def test_duckdb_takes_no_address_for_google_and_azure() -> None:
+    # docs/clients/duckdb.md says so, and what it means.
+    known = Path(extension_file("iceberg")).read_bytes()
+    assert b"s3.endpoint" in known
+    for name in ("gcs.service.host", "adls.connection-string", "adls.account-host", "adls.blob-storage-authority"):
+        assert name.encode() not in known
+
+
 def untold(root: str, names: set[str]) -> list[str]:
     told = client_config(parse_root(root), ROOTS[root])
     return [

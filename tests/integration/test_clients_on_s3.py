@@ -11,7 +11,7 @@ from tests.servers.launch import seaweedfs
 
 from .arco_server import arco_server
 from .duckdb_session import Duck, duckdb_session
-from .spark_session import Spark, spark_session
+from .spark_session import Spark
 
 ROWS = pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]})
 
@@ -67,14 +67,12 @@ def test_what_one_wrote_the_other_reads(catalog: RestCatalog, duck: Duck) -> Non
 
 @pytest.mark.conformance
 @pytest.mark.timeout(900)
-def test_spark_writes_and_reads(tmp_path: Path, address: str, catalog: RestCatalog) -> None:
-    # Alone in its process: a bundle of 69 MB is on Spark's class path only if it starts with it.
-    with spark_session(tmp_path, "org.apache.iceberg:iceberg-aws-bundle:1.12.0") as session:
-        spark = Spark(session)
-        spark.attach("arco", address)
-        spark("CREATE NAMESPACE arco.spark")
-        spark("CREATE TABLE arco.spark.t USING iceberg AS SELECT id FROM range(5)")
-        spark("INSERT INTO arco.spark.t VALUES (9)")
-        spark("DELETE FROM arco.spark.t WHERE id = 0")
-        assert spark.column("SELECT id FROM arco.spark.t") == [1, 2, 3, 4, 9]
+def test_spark_writes_and_reads(cloud_spark: Spark, address: str, catalog: RestCatalog) -> None:
+    spark = cloud_spark
+    spark.attach("arco", address)
+    spark("CREATE NAMESPACE arco.spark")
+    spark("CREATE TABLE arco.spark.t USING iceberg AS SELECT id FROM range(5)")
+    spark("INSERT INTO arco.spark.t VALUES (9)")
+    spark("DELETE FROM arco.spark.t WHERE id = 0")
+    assert spark.column("SELECT id FROM arco.spark.t") == [1, 2, 3, 4, 9]
     assert sorted(catalog.load_table("spark.t").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 9]

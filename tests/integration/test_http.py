@@ -36,6 +36,17 @@ class Client:
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read() or b"null")
 
+    def load(self, query: str, known: str = "") -> tuple[int, str]:
+        """The status of a load and its tag, for who knows another."""
+        address = f"{self._base}/namespaces/{self.namespace}/tables/t{query}"
+        request = urllib.request.Request(address, headers={"If-None-Match": known} if known else {})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.headers["etag"]
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers["etag"]
+
     def create_table(self, name: str = "t", **headers: str) -> tuple[int, Any]:
         return self.ask("POST", f"/namespaces/{self.namespace}/tables", {"name": name, "schema": SCHEMA}, **headers)
 
@@ -182,6 +193,22 @@ def test_pages_hold_every_name_once(client: Client) -> None:
         if token is None:
             break
     assert names == [f"t{number}" for number in range(7)]
+
+
+def test_a_tag_is_of_one_state_and_of_one_choice_of_snapshots(client: Client) -> None:
+    client.create_table()
+    status, everything = client.load("?snapshots=all")
+    assert (status, client.load("")[1]) == (200, everything)
+    _, branches = client.load("?snapshots=refs")
+    assert branches != everything
+    assert client.load("?snapshots=all", everything) == (304, everything)
+    assert client.load("", everything) == (304, everything)
+    assert client.load("?snapshots=refs", everything) == (200, branches)
+    assert client.load("?snapshots=refs", f"{everything}, {branches}") == (304, branches)
+    assert client.set_property("new")[0] == 200
+    status, changed = client.load("?snapshots=all", everything)
+    assert status == 200
+    assert changed not in {everything, branches}
 
 
 def test_metadata_is_compressed_and_placed_as_the_table_says(client: Client) -> None:

@@ -182,6 +182,33 @@ def test_properties_change_one_by_one(platform: Platform) -> None:
     assert "properties" in answer["error"]["message"]
 
 
+def test_the_columns_of_other_formats_change_as_a_whole(platform: Platform) -> None:
+    platform.register("events", columns=[{"name": "n", "type": "int"}], owner="ann", properties={"a": "1"})
+    before = platform.need("events")
+    wanted = [{"name": "n", "type": "bigint", "nullable": False, "description": "how many"}, {"name": "at", "type": "date"}]
+    assert platform.describe("events", columns=wanted)[0] == 204
+    found = platform.need("events")
+    assert [(one["name"], one["type"], one["nullable"], one["description"]) for one in found["columns"]] == [
+        ("n", "bigint", False, "how many"),
+        ("at", "date", True, None),
+    ]
+    kept = ("uuid", "asset_id", "owner", "properties", "location", "format")
+    assert [found[field] for field in kept] == [before[field] for field in kept]
+    assert platform.describe("events", owner="bob")[0] == 204
+    assert platform.need("events")["columns"] == found["columns"]
+    assert platform.describe("events", columns=None)[0] == 204
+    assert platform.need("events")["columns"] == []
+
+
+def test_the_columns_of_an_iceberg_table_are_left_to_its_clients(platform: Platform) -> None:
+    platform.table("orders")
+    before = platform.need("orders")
+    for columns in ([{"name": "a", "type": "int"}], [], None):
+        status, answer = platform.describe("orders", columns=columns, owner="ann")
+        assert (status, "columns: those of an Iceberg table" in answer["error"]["message"]) == (400, True)
+    assert platform.need("orders") == before
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_can_be_asked_for_changed_and_dropped(platform: Platform, name: str) -> None:
     assert platform.register(name)[0] == 200
@@ -394,7 +421,12 @@ def test_a_wrong_registration_is_refused_by_the_name_of_the_field(platform: Plat
         ({"name": "u"}, "name"),
         ({"format": "CSV"}, "format"),
         ({"uuid": "x"}, "uuid"),
-        ({"columns": []}, "columns"),
+        ({"columns": {}}, "columns"),
+        ({"columns": [{"name": "a"}]}, "columns[0]"),
+        ({"columns": [{"name": "a", "type": "int", "id": 1}]}, "columns[0]"),
+        ({"columns": [{"name": "a", "type": ""}]}, "columns[0].type"),
+        ({"columns": [{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]}, "columns[1].name"),
+        ({"columns": [{"name": "a", "type": "int", "nullable": None}]}, "columns[0].nullable"),
         ({"owner": 1}, "owner"),
         ({"properties": None}, "properties"),
         ({"properties": {"a": 1}}, "properties"),

@@ -24,6 +24,11 @@ WARM, COLD, UNREADY = Temperature
         (costs.list_tables, WARM, 1),
         (costs.list_tables, COLD, 1),
         (costs.list_tables, UNREADY, 2),
+        (costs.load_namespace, WARM, 1),
+        (costs.load_namespace, COLD, 1),
+        (costs.load_namespace, UNREADY, 2),
+        (costs.namespace_exists, WARM, 1),
+        (costs.table_exists, WARM, 1),
     ],
 )
 def test_a_read_waits_for_as_many_round_trips(case: Case, temperature: Temperature, trips: int) -> None:
@@ -61,6 +66,13 @@ def test_a_change_waits_for_as_many_round_trips(case: Case, temperature: Tempera
 )
 def test_a_commit_makes_as_many_requests_in_all(case: Case, temperature: Temperature, key: bool, requests: int) -> None:
     assert measure(case, temperature, key=key).requests_in_all == requests
+
+
+@pytest.mark.parametrize("case", [costs.load_namespace, costs.namespace_exists])
+def test_a_namespace_costs_one_question_and_no_bytes(case: Case) -> None:
+    # Spark asks seven times for each table that it creates: the manifest is as it was, and nothing is read.
+    cost = measure(case)
+    assert (cost.requests_in_all, cost.bytes_read, cost.bytes_written) == (1, 0, 0)
 
 
 def test_the_answer_to_an_unchanged_load_is_304() -> None:

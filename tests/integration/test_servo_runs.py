@@ -1,6 +1,7 @@
 """Runs of small projects on real Spark: what they publish, what they hold back, what they leave as it was."""
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 from datetime import date, datetime
@@ -20,6 +21,7 @@ from arco import (
     hourly,
     last,
     monthly,
+    not_null,
     row_count,
     source,
     static,
@@ -489,6 +491,31 @@ def test_two_runs_that_race_for_one_partition_publish_both_and_neither_loses_the
     found = runs.rows("raced")
     assert len(found) == 21
     assert len({row[2] for row in found}) == 1
+
+
+@pytest.mark.parametrize("published", [False, True], ids=["there is no table", "there is a table"])
+def test_tasks_that_set_rows_aside_at_once_make_one_quarantine_together(runs: Runs, published: bool) -> None:
+    """None of them may be tried again: whoever finds that another is about to create the table waits for it."""
+    together, first = threading.Barrier(4), {"all": "true" if published else "false"}
+    days = daily("date", start="2025-01-01", end="2025-01-05")
+
+    @asset(partitions=days, partitions_per_task=1, retry=0, checks=[not_null("even", quarantine_rows=True)])
+    def parted(run):
+        together.wait()
+        return of_days(run, rows=4, even=f"if(n % 2 = 0 or {first['all']}, n, null)")
+
+    if published:
+        assert ended(runs.run(parted)) == {"succeeded": 4}
+        first["all"] = "false"
+    state = runs.force(parted)
+    assert ended(state) == {"succeeded": 4}
+    assert {its.attempt for its in state.tasks.values()} == {1}
+    every_day = [date(2025, 1, day) for day in range(1, 5)]
+    assert runs.rows("parted") == [(day, n, n) for day in every_day for n in (0, 2)]
+    aside = runs.frame("parted__quarantine").select("date", "n", "arco_task_id")
+    assert sorted((row[0], row[1]) for row in aside.collect()) == [(day, n) for day in every_day for n in (1, 3)]
+    assert aside.select("arco_task_id").distinct().count() == 4
+    assert len(runs.table("parted__quarantine").snapshots) == 4
 
 
 def test_an_interrupted_run_ends_in_order_and_what_is_published_stays(runs: Runs) -> None:

@@ -36,7 +36,7 @@ from arco.servo.execute.output_schema import with_new_ids
 from arco.servo.execute.proved import proved
 from arco.servo.execute.spark_checks import measure
 from arco.servo.execute.spark_failures import is_cancelled
-from arco.servo.execute.spark_guard import Guard
+from arco.servo.execute.spark_guard import WATCHED_ROWS_MAX, Guard, is_worth_watching
 from arco.servo.execute.spark_observe import observed
 from arco.servo.execute.spark_read import open_files
 from arco.servo.execute.spark_session import Session
@@ -473,6 +473,23 @@ def test_rows_are_not_read_back_if_nothing_is_left_to_measure(session: Session, 
         raise AssertionError("the rows were read back")
 
     assert [one.failed_rows for one in guard.results(written, never)] == [1, 2, 3, None]
+
+
+def test_only_outputs_known_to_be_small_are_watched() -> None:
+    assert is_worth_watching(1)
+    assert is_worth_watching(WATCHED_ROWS_MAX)
+    for rows in (None, 0, WATCHED_ROWS_MAX + 1):
+        assert not is_worth_watching(rows)
+
+
+def test_an_output_that_was_not_watched_is_measured_to_the_same_results(session: Session, home: Lake) -> None:
+    checks = [*SAFE, *AGGREGATES]
+    rows = orders(session)
+    where = target(home, rows)
+    written = write(rows, where, home.io)
+    counted = found(checks, back(session, where, written))
+    guard = Guard(checks, where.schema, logical_time_ms=NOON_MS)
+    assert guard.results(written, lambda: back(session, where, written)) == tuple(counted.values())
 
 
 def test_a_failure_that_may_pass_by_itself_is_no_verdict(session: Session) -> None:

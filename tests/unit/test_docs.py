@@ -52,6 +52,17 @@ def test_every_route_of_the_platform_api_is_documented() -> None:
     assert [one.template for one in routes if f"`{one.method} {one.template}" not in page] == []
 
 
+def test_the_tests_that_the_conformance_page_names_are_there() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (DOCS / "conformance.md").read_text()))
+    assert len(named) >= 30
+    defined = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert sorted(named - defined) == []
+
+
 def test_every_finding_of_verify_is_documented() -> None:
     page = (DOCS / "cli.md").read_text()
     sources = (Path(findings.__file__).parent).glob("verify*.py")

@@ -42,11 +42,15 @@ class NewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What is to be said of a table from now on: only what is given changes, and a governance field that is null is cleared."""
+    """What is to be said of a table from now on: only what is given changes, and a governance field that is null is cleared.
+
+    Columns are given as a whole; None leaves them as they are.
+    """
 
     governance: dict[str, Any] = {}
     removals: tuple[str, ...] = ()
     updates: dict[str, str] = {}
+    columns: tuple[ColumnNote, ...] | None = None
 
 
 class DropRef(msgspec.Struct, frozen=True):
@@ -118,19 +122,20 @@ class Inventory:
         return (await once(self._ws, key, begin, act)).body or ""
 
     async def describe(self, place: Place, wanted: Description, key: RequestKey, author: Author) -> None:
-        """Change what people say of a table: the fields that are given, and properties of tables that have no metadata."""
+        """Change what people say of a table: the fields that are given; properties and columns if it has no metadata."""
         check_properties((*wanted.updates, *wanted.removals))
+        check_columns(wanted.columns or ())
         governance = given_fields(wanted.governance, "table")
 
         async def begin() -> Marker:
             entry = await self.find(place)
-            if entry.format is Format.ICEBERG and (wanted.updates or wanted.removals):
-                raise InvalidInput(
-                    "properties: those of an Iceberg table are in its metadata", hint="set them with an Iceberg client"
-                )
+            if entry.format is Format.ICEBERG:
+                _leave_metadata_alone(wanted)
             fields = msgspec.structs.asdict(entry.governance) | governance
             said = msgspec.convert(msgspec.to_builtins(fields), Governance)
-            _check_size(msgspec.structs.replace(entry, governance=said, properties=entry.properties | wanted.updates))
+            columns = entry.columns if wanted.columns is None else wanted.columns
+            properties = entry.properties | wanted.updates
+            _check_size(msgspec.structs.replace(entry, governance=said, properties=properties, columns=columns))
             return self._catalog.tables.first_marker(key, entry.uuid)
 
         def operation(marker: Marker) -> Operation:
@@ -140,6 +145,7 @@ class Inventory:
                 governance=governance,
                 property_removals=wanted.removals,
                 property_updates=wanted.updates,
+                columns=wanted.columns,
             )
 
         await submit_once(self._ws, key, begin, operation, author)
@@ -231,6 +237,15 @@ def _check(table: NewTable) -> None:
     if not table.location.strip("/"):
         raise InvalidInput("location: it names no place")
     check_columns(table.columns)
+
+
+def _leave_metadata_alone(wanted: Description) -> None:
+    theirs = {"properties": bool(wanted.updates or wanted.removals), "columns": wanted.columns is not None}
+    for field, is_given in theirs.items():
+        if is_given:
+            raise InvalidInput(
+                f"{field}: those of an Iceberg table or view are in its metadata", hint="change them with an Iceberg client"
+            )
 
 
 def _check_size(entry: Entry) -> None:

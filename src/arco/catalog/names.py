@@ -276,7 +276,11 @@ class Draft:
         self._entries.set(
             place,
             msgspec.structs.replace(
-                entry, governance=governance, properties=kept | operation.property_updates, updated_ms=at_ms
+                entry,
+                governance=governance,
+                properties=kept | operation.property_updates,
+                columns=entry.columns if operation.columns is None else operation.columns,
+                updated_ms=at_ms,
             ),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from arco.catalog.model import Entry, Levels
+from arco.catalog.model import ColumnNote, Entry, Levels
 
 
 class _Operation(msgspec.Struct, frozen=True, tag_field="op", kw_only=True):
@@ -68,12 +68,13 @@ class Rename(_Operation, frozen=True, tag="rename"):
 
 
 class Describe(_Operation, frozen=True, tag="describe"):
-    """New governance fields and properties of a table; a field that is given replaces the old one."""
+    """New governance fields, properties and columns of a table; what is given replaces the old."""
 
     uuid: str
     governance: dict[str, Any]
     property_removals: tuple[str, ...] = ()
     property_updates: dict[str, str] = {}
+    columns: tuple[ColumnNote, ...] | None = None
 
 
 class Purge(_Operation, frozen=True, tag="purge"):

@@ -7,6 +7,7 @@ is filled in here. What must never enter: the structure of a schema or a spec.
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +29,18 @@ _OPAQUE = ("variant", "geometry", "geography")
 _INT32, _INT64 = 2**31, 2**63
 _DECIMAL_TEXT = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?(?:E[+-]?[0-9]{1,2})?")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
-_NANO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?")
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,%d})?"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+# Python reads more spellings than Java, and Java refuses a table for a default that it cannot read: what both read.
+_TEXTS = {
+    "date": re.compile(_DAY),
+    "time": re.compile(_CLOCK % 6),
+    "timestamp": re.compile(f"{_DAY}T{_CLOCK % 6}"),
+    "timestamptz": re.compile(rf"{_DAY}T{_CLOCK % 6}\+00:00"),
+    "timestamp_ns": re.compile(f"{_DAY}T{_CLOCK % 9}"),
+    "timestamptz_ns": re.compile(rf"{_DAY}T{_CLOCK % 9}\+00:00"),
+    "uuid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +93,40 @@ def check_default(primitive: str, value: Any) -> bool:
             bound = _INT32 if primitive == "int" else _INT64
             return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
         case "float" | "double":
-            return isinstance(value, int | float) and not isinstance(value, bool)
+            return isinstance(value, float)  # 1.0, not 1: Java's reader takes no whole number for it
         case "string":
             return isinstance(value, str)
         case "binary":
             return isinstance(value, str) and _HEX.fullmatch(value) is not None
-        case "timestamp_ns" | "timestamptz_ns":
-            found = _NANO.fullmatch(value) if isinstance(value, str) else None
-            return found is not None and (found[1] is not None) == (primitive == "timestamptz_ns")
-        case "date" | "time" | "timestamp" | "timestamptz" | "uuid":
-            from arco.iceberg import reference  # noqa: PLC0415 - see above
-
-            return isinstance(value, str) and reference.can_read(primitive, value)
+        case "date" | "time" | "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns" | "uuid":
+            return isinstance(value, str) and _TEXTS[primitive].fullmatch(value) is not None and _exists(primitive, value)
         case _:
             return isinstance(value, str) and _is_parametric_default(primitive, value)
+
+
+def _exists(primitive: str, value: str) -> bool:
+    """Whether there is such a day and such a time of it."""
+    from arco.iceberg import reference  # noqa: PLC0415 - see above
+
+    # PyIceberg reads no default of nanoseconds: it is asked without the last three of them.
+    micros = re.sub(r"(\.[0-9]{6})[0-9]{1,3}", r"\1", value) if primitive.endswith("_ns") else value
+    return reference.can_read(primitive.removesuffix("_ns"), micros)
 
 
 def _is_parametric_default(primitive: str, value: str) -> bool:
     if fixed := _FIXED.fullmatch(primitive):
         return _HEX.fullmatch(value) is not None and len(value) == 2 * int(fixed[1])
     # unknown, variant, geometry and geography take no default but null.
-    return _DECIMAL.fullmatch(primitive) is not None and _DECIMAL_TEXT.fullmatch(value) is not None
+    decimal = _DECIMAL.fullmatch(primitive)
+    return decimal is not None and _is_decimal_default(value, int(decimal[1]), int(decimal[2]))
+
+
+def _is_decimal_default(value: str, precision: int, scale: int) -> bool:
+    """Written with all its digits: 1.50 for two after the point. Java refuses any other scale."""
+    if _DECIMAL_TEXT.fullmatch(value) is None:
+        return False
+    _, digits, exponent = Decimal(value).as_tuple()
+    return exponent == -scale and len(digits) <= precision
 
 
 def _is_fixed(text: str) -> bool:

@@ -5,7 +5,9 @@ length-prefixed fields (hazard 22) and keep 64 bits, as the published shapes say
 that two share an identifier is below one in thirty million.
 """
 
-from arco.kernel.fingerprint import fingerprint
+from collections.abc import Callable
+
+from arco.kernel.fingerprint import fingerprint, fingerprints
 from arco.kernel.ids import AssetId, CodeVersionId, EdgeId, PartitionId, TaskId
 from arco.kernel.partition_key import PartitionKey
 
@@ -19,7 +21,13 @@ def partition_id(asset: AssetId, key: PartitionKey) -> PartitionId:
 
 def task_id(asset: AssetId, canonical_range: str, code: CodeVersionId) -> TaskId:
     """One asset, one range of partitions in its canonical form, one code version."""
-    return TaskId(f"task_{fingerprint('task', asset, canonical_range, code)[:_SHORT_HEX]}")
+    return task_ids(asset, code)(canonical_range)
+
+
+def task_ids(asset: AssetId, code: CodeVersionId) -> Callable[[str], TaskId]:
+    """`task_id` for the many ranges of one asset."""
+    hashed = fingerprints(("task", asset), (code,))
+    return lambda canonical_range: TaskId(f"task_{hashed(canonical_range)[:_SHORT_HEX]}")
 
 
 def dependency_fingerprint(source: AssetId, target: AssetId, mapping: str, transform: str, parameter: str) -> str:

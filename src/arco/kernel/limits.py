@@ -237,6 +237,9 @@ RUN_LOG_READS_MAX = 32
 # Segments of the ledger that are read at once.
 LEDGER_READS_MAX = 32
 
+# Files of state that one reader fetches and checks side by side: protects memory and the store.
+STATE_FETCHES_MAX = 16
+
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24
 

@@ -2,7 +2,7 @@
 
 // gcsd is a Google Cloud Storage server for tests. The objects live in the fake-gcs-server engine; what
 // is added here is the XML dialect that obstore speaks and that the stock server refuses: PUT with
-// x-goog-if-generation-match, multipart uploads, and listings in pages.
+// x-goog-if-generation-match, multipart uploads, and listings in pages. The JSON dialect is the engine's.
 //
 // It has no authentication. What it cannot do it answers with 400, never with a success that did less.
 package main
@@ -45,7 +45,9 @@ func main() {
 	if flag.NArg() > 0 {
 		log.Fatalf("unexpected argument %q", flag.Arg(0)) // flags after it would be ignored
 	}
-	engine, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, StorageRoot: *root})
+	// The address is sent to clients whose uploads take more than one request.
+	options := fakestorage.Options{NoListener: true, StorageRoot: *root, ExternalURL: "http://" + *address}
+	engine, err := fakestorage.NewServerWithOptions(options)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,6 +65,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "InvalidURI")
 		return
 	}
+	isJSON := speaksJSON(r)
+	if isJSON {
+		name = "" // what stands there is no key
+	}
 	if refused := unsupported(r, name); refused != "" {
 		fail(w, http.StatusBadRequest, "Unsupported "+refused)
 		return
@@ -75,6 +81,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	switch {
+	case isJSON:
+		s.json(w, r, body)
 	case name == "" && r.Method == http.MethodGet:
 		s.list(w, bucket, query)
 	case name == "":

@@ -147,6 +147,31 @@ def test_what_is_said_of_a_table_cannot_grow_without_end() -> None:
         with pytest.raises(TooLarge):
             await lake.inventory.describe(EVENTS, Description(updates={"b": half}), lake.key(), AUTHOR)
         await lake.inventory.describe(EVENTS, Description(updates={"a": half}), lake.key(), AUTHOR)
+        many = tuple(ColumnNote(f"c{number}", "x" * 1000) for number in range(TABLE_DOCUMENT_BYTES_MAX // 2000))
+        with pytest.raises(TooLarge):
+            await lake.inventory.describe(EVENTS, Description(columns=many), lake.key(), AUTHOR)
+
+    asyncio.run(story())
+
+
+def test_columns_that_were_changed_are_there_for_a_process_that_just_started() -> None:
+    async def story() -> None:
+        lake = await shop()
+        await lake.other(*EVENTS)
+        columns = (ColumnNote("n", "bigint", False, "how many"), ColumnNote("at", "date"))
+        saying = durable(lake, "columns")
+        await lake.inventory.describe(EVENTS, Description(columns=columns), saying, AUTHOR)
+        await lake.inventory.describe(EVENTS, Description(columns=()), lake.key(), AUTHOR)
+        # Sent again, it has been done already.
+        await lake.inventory.describe(EVENTS, Description(columns=columns), saying, AUTHOR)
+        assert (await lake.inventory.find(EVENTS)).columns == ()
+        await lake.inventory.describe(EVENTS, Description(columns=columns), lake.key(), AUTHOR)
+        await lake.describe(EVENTS, owner="ann")
+        lake.restart()
+        assert (await lake.inventory.find(EVENTS)).columns == columns
+        await lake.checkpoint()
+        lake.restart()
+        assert (await lake.inventory.find(EVENTS)).columns == columns
 
     asyncio.run(story())
 

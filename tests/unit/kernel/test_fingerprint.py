@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from arco.kernel.fingerprint import content_hash, fingerprint
+from arco.kernel.fingerprint import content_hash, fingerprint, fingerprints
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,10 @@ def test_a_content_hash_is_the_plain_hash_that_other_tools_print(data):
 
 def test_the_content_hash_of_nothing_is_the_well_known_one():
     assert content_hash(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_fingerprints_of_lists_that_differ_in_one_field_are_those_of_the_lists():
+    many = fingerprints(("task", "größe"), ("code",))
+    for field in ("", "a", "größe", "a" * 1000):
+        assert many(field) == fingerprint("task", "größe", field, "code")
+    assert fingerprint("plan", b"ab") == fingerprint("plan", "ab")

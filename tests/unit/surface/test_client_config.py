@@ -120,12 +120,45 @@ def test_an_azure_signature_is_named_by_its_host() -> None:
 def test_other_azure_clouds_keep_their_domain() -> None:
     elsewhere = {"endpoint": "https://acme.blob.core.chinacloudapi.cn", **AZURE}
     assert base_uri(parse_root("az://box"), elsewhere) == "abfss://box@acme.dfs.core.chinacloudapi.cn"
-    assert not [name for name in told("az://box", **elsewhere) if name.startswith("adls.connection-string")]
+    assert told("az://box", **elsewhere) == {
+        "adls.account-name": "acme",
+        "adls.auth.shared-key.account.name": "acme",
+        "adls.account-host": "acme.blob.core.chinacloudapi.cn",
+        "adls.blob-storage-authority": ".blob.core.chinacloudapi.cn",
+        "adls.dfs-storage-authority": ".dfs.core.chinacloudapi.cn",
+    }
+
+
+def test_the_usual_azure_cloud_needs_no_address() -> None:
+    found = told("az://box", endpoint="https://acme.blob.core.windows.net", **AZURE)
+    assert found == told("az://box", **AZURE)
 
 
 def test_a_server_that_stands_in_for_azure_is_found_by_its_address() -> None:
     found = told("az://box", endpoint="http://127.0.0.1:10000/acme", **AZURE)
     assert found[f"adls.connection-string.{AZURE_HOST}"] == "http://127.0.0.1:10000/acme"
+    assert found["adls.blob-storage-authority"] == found["adls.dfs-storage-authority"] == "127.0.0.1:10000"
+    assert found["adls.blob-storage-scheme"] == found["adls.dfs-storage-scheme"] == "http"
+
+
+def test_a_stand_in_whose_address_has_no_account_is_not_told_to_those_who_would_add_it() -> None:
+    found = told("az://box", endpoint="https://files.example.com", account_key="hush", **AZURE)
+    assert not [name for name in found if "storage-authority" in name]
+    assert found["adls.connection-string"] == "BlobEndpoint=https://files.example.com;AccountName=acme;AccountKey=hush"
+
+
+@pytest.mark.parametrize(
+    ("secrets", "end"),
+    [
+        ({"account_key": "hush"}, ";AccountName=acme;AccountKey=hush"),
+        ({"sas_key": "sv=1"}, ";AccountName=acme;SharedAccessSignature=sv=1"),
+        ({"account_key": "hush", "sas_key": "sv=1"}, ";AccountName=acme;AccountKey=hush"),
+    ],
+)
+def test_a_stand_in_is_told_in_one_string_with_its_key(secrets: dict[str, str], end: str) -> None:
+    found = told("az://box", endpoint="http://127.0.0.1:10000/acme", **AZURE, **secrets)
+    assert found["adls.connection-string"] == f"BlobEndpoint=http://127.0.0.1:10000/acme{end}"
+    assert "adls.connection-string" not in told("az://box", endpoint="http://127.0.0.1:10000/acme", **AZURE)
 
 
 # Secrets
@@ -184,7 +217,9 @@ def test_pyiceberg_knows_the_names_that_are_meant_for_it() -> None:
         *("s3.force-virtual-addressing", "s3.server-side-encryption", "s3.sse-kms-key-id"),
         *("gcs.oauth2.token", "gcs.oauth2.token-expires-at", "gcs.service.host"),
         *("adls.account-name", "adls.account-key", "adls.sas-token", "adls.token", "adls.tenant-id", "adls.anon"),
-        *("adls.client-id", "adls.client-secret"),
+        *("adls.client-id", "adls.client-secret", "adls.connection-string", "adls.account-host"),
+        *("adls.blob-storage-authority", "adls.dfs-storage-authority"),
+        *("adls.blob-storage-scheme", "adls.dfs-storage-scheme"),
     }
     assert meant <= known
     everything = (
@@ -195,6 +230,8 @@ def test_pyiceberg_knows_the_names_that_are_meant_for_it() -> None:
             **AZURE,
             **dict.fromkeys(("account_key", "sas_key", "bearer_token", "tenant_id", "client_id", "client_secret"), "x"),
             anonymous="true",
+            endpoint="http://127.0.0.1:10000/acme",
         )
+        | told("az://b", **AZURE, endpoint="https://acme.blob.core.chinacloudapi.cn")
     )
     assert meant <= set(everything)

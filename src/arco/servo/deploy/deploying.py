@@ -6,7 +6,7 @@ keep their identities in the same way (`schemas.py`). A change that would break 
 with the reason and the way out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, 
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
 from arco.quality.schemas import Schema
+from arco.servo.deploy.columns import TableColumns
 from arco.servo.deploy.manifest import DeployedAsset, Deployment, decode_deployment, described
-from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered
+from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered, tied
 from arco.servo.plan.planner import Deployed
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.project import Project
@@ -87,6 +88,9 @@ class Prepared:
 
 _HISTORY_MAX = 1000
 
+Tables = Mapping[str, TableColumns]
+"""The tables of assets, by the assets' keys."""
+
 
 class Deployments:
     """The deployments of one workspace."""
@@ -118,9 +122,14 @@ class Deployments:
             raise NotFound(f"there is no deployment {deployment}", hint="arco deploy --history lists them")
         return decode_deployment(found.data, key)
 
-    async def deploy(self, project: Project, *, by: str, allow_breaking: bool = False) -> tuple[Deployment, Difference]:
-        """Publish a project. One that says the same as what is deployed changes nothing."""
-        found, held = await self._prepared(project, by)
+    async def deploy(
+        self, project: Project, *, by: str, allow_breaking: bool = False, tables: Tables | None = None
+    ) -> tuple[Deployment, Difference]:
+        """Publish a project. One that says the same as what is deployed changes nothing.
+
+        `tables`: the tables that its assets have by now, for the columns to be tied to.
+        """
+        found, held = await self._prepared(project, by, tables or {})
         if not found.is_news and found.before is not None:
             return found.before, found.difference
         if not allow_breaking:
@@ -129,21 +138,21 @@ class Deployments:
         await self._swing(self._head(project.name), held, found.after.id)
         return found.after, found.difference
 
-    async def prepare(self, project: Project, *, by: str) -> Prepared:
+    async def prepare(self, project: Project, *, by: str, tables: Tables | None = None) -> Prepared:
         """What `deploy` would do. Nothing is written."""
-        return (await self._prepared(project, by))[0]
+        return (await self._prepared(project, by, tables or {}))[0]
 
-    async def _prepared(self, project: Project, by: str) -> tuple[Prepared, Held[DeploymentHead] | None]:
+    async def _prepared(self, project: Project, by: str, tables: Tables) -> tuple[Prepared, Held[DeploymentHead] | None]:
         held = await self._head(project.name).read()
         if held is None:
-            after = self._next(project, None, {}, by)
+            after = self._next(project, None, {}, by, tables)
             return Prepared(None, after, difference(None, after)), held
         before = await self.load(held.value.deployment)
         # After a rollback the newest one knows identities that the one which counts does not; ids only grow.
         newest = max((before.id, *held.value.history))
         latest = before if newest == before.id else await self.load(newest)
         known = _known(before, latest)
-        after = self._next(project, before, known, by)
+        after = self._next(project, before, known, by, tables)
         return Prepared(before, after, difference(before, after)), held
 
     async def rollback(self, project: str, to: str | None = None) -> Deployment:
@@ -161,22 +170,30 @@ class Deployments:
         await self._swing(head, held, target)
         return found
 
-    def _next(self, project: Project, before: Deployment | None, known: Mapping[str, DeployedAsset], by: str) -> Deployment:
+    def _next(
+        self,
+        project: Project,
+        before: Deployment | None,
+        known: Mapping[str, DeployedAsset],
+        by: str,
+        tables: Tables,
+    ) -> Deployment:
         earlier = _earlier(project.assets, known, set() if before is None else set(before.assets))
         assets: dict[str, DeployedAsset] = {}
         for key, asset in sorted(project.assets.items(), key=lambda item: str(item[0])):
             was = earlier.get(key)
+            asset_id = self._ulids.next() if was is None else was.asset_id
             assets[str(key)] = DeployedAsset(
-                asset_id=self._ulids.next() if was is None else was.asset_id,
+                asset_id=asset_id,
                 key=str(key),
                 kind=asset.kind.value,
                 fingerprint=asset.fingerprint,
                 definition=described(asset),
                 former_keys=_former_keys(key, was),
-                schema=self._schema(asset, was),
+                schema=self._schema(asset, asset_id, was, tables.get(str(key))),
             )
         taken = {one.asset_id for one in assets.values()}
-        verdicts = _verdicts(project, assets, {} if before is None else _by_id(before))
+        verdicts = _verdicts(project, assets, {} if before is None else _by_id(before), tables, self._ulids.next)
         after = Deployment(
             id=self._ulids.next(),
             project=project.name,
@@ -190,12 +207,17 @@ class Deployments:
         )
         return after if before is None else msgspec.structs.replace(after, breaking=breaking(before, after))
 
-    def _schema(self, asset: AssetDefinition, earlier: DeployedAsset | None) -> RegisteredSchema | None:
-        kept = None if earlier is None else earlier.schema
+    def _schema(
+        self, asset: AssetDefinition, asset_id: str, earlier: DeployedAsset | None, table: TableColumns | None
+    ) -> RegisteredSchema | None:
+        kept = (
+            None if earlier is None or earlier.schema is None else tied(earlier.schema, asset_id, table, self._ulids.next)
+        )
         if asset.schema is None:
             return kept
         try:
-            return registered(Schema.of(asset.schema), kept, self._ulids.next)
+            known = registered(Schema.of(asset.schema), kept, self._ulids.next)
+            return tied(known, asset_id, table, self._ulids.next)
         except InvalidInput as error:
             raise InvalidInput(f"{asset.where}: {asset.key}: {error.message}", hint=error.hint) from error
 
@@ -302,7 +324,11 @@ def breaking(before: Deployment, after: Deployment) -> tuple[str, ...]:
 
 
 def _verdicts(
-    project: Project, assets: Mapping[str, DeployedAsset], before: Mapping[str, DeployedAsset]
+    project: Project,
+    assets: Mapping[str, DeployedAsset],
+    before: Mapping[str, DeployedAsset],
+    tables: Tables,
+    new_id: Callable[[], str],
 ) -> dict[str, SchemaVerdict]:
     """On every declared schema that is not as the deployment before had it."""
     found = {}
@@ -311,7 +337,8 @@ def _verdicts(
         earlier = before.get(now.asset_id)
         if earlier is None or earlier.schema is None or now.schema is None:
             continue
-        verdict = judged(earlier.schema, now.schema, asset.compatibility, asset.write.properties)
+        schema = tied(earlier.schema, now.asset_id, tables.get(str(key)), new_id)
+        verdict = judged(schema, now.schema, asset.compatibility, asset.write.properties)
         if verdict is not None:
             found[str(key)] = verdict
     return found

@@ -61,9 +61,13 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _without_past(one: DeployedAsset) -> DeployedAsset:
+    """As it is declared: which fields of a table its columns are tied to is no news of the project's."""
     if one.schema is None:
         return one
-    return msgspec.structs.replace(one, schema=msgspec.structs.replace(one.schema, dropped=()))
+    declared = (
+        msgspec.structs.replace(column, column_id="", table_uuid=None, field_id=None) for column in one.schema.columns
+    )
+    return msgspec.structs.replace(one, schema=msgspec.structs.replace(one.schema, columns=tuple(declared), dropped=()))
 
 
 def decode_deployment(data: bytes, key: str) -> Deployment:

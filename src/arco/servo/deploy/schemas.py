@@ -1,11 +1,12 @@
 """The schema registry: every declared column under an identity that survives deployments and renames.
 
-A column keeps its id when the id written beside it stays, or, where none is written, its name inside the same parent. A dropped
-column's id is gone for good: a new column of the same name is another column. What a change means for readers is decided by
-`quality.compatibility` alone. What must never enter: a second opinion, and Iceberg's field ids, which belong to tables.
+Before its asset has a table, a column is known by the id written beside it, or, where none is written, by its name inside the
+same parent. Once there is a table, it is tied to a field of it, and its identity is that field's (`columns.py`). A dropped
+column's id is gone for good: a new column of the same name is another column, unless its table still has the field. What a
+change means for readers is decided by `quality.compatibility` alone. What must never enter: a second opinion.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,10 +16,14 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Column, ColumnKey, Schema
+from arco.servo.deploy.columns import TableColumns, column_id
 
 
 class RegisteredColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """One column at any depth. `written_id` is the id that the author wrote beside it, if any."""
+    """One column at any depth. `written_id` is the id that the author wrote beside it, if any.
+
+    `table_uuid` and `field_id` say which field of which table it is; None until there is one.
+    """
 
     column_id: str
     path: tuple[str, ...]
@@ -27,6 +32,8 @@ class RegisteredColumn(msgspec.Struct, frozen=True, kw_only=True):
     default: Any = None
     doc: str | None = None
     written_id: int | None = None
+    table_uuid: str | None = None
+    field_id: int | None = None
 
 
 class RegisteredSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +61,40 @@ def registered(schema: Schema, before: RegisteredSchema | None, new_id: Callable
     kept = {column.column_id for column in columns}
     gone = tuple(column for column in known.columns if column.column_id not in kept)
     return RegisteredSchema(columns=columns, dropped=(*known.dropped, *gone))
+
+
+def tied(found: RegisteredSchema, asset_id: str, table: TableColumns | None, new_id: Callable[[], str]) -> RegisteredSchema:
+    """A schema whose columns are tied to the fields of the asset's table, as far as it has them.
+
+    By name, since that is how rows are written; a column whose field was renamed stays tied to it, unless another column has
+    that name. Of a table that was dropped and made anew every field is another.
+    """
+    if table is None:
+        return found
+    fields = _fields(found.columns, table)
+    given = {place: str(column_id(asset_id, table.uuid, number)) for place, number in fields.items()}
+    taken = set(given.values())
+    columns = []
+    for place, one in enumerate(found.columns):
+        changes: dict[str, Any] = {}
+        if place in given:
+            changes = {"column_id": given[place], "table_uuid": table.uuid, "field_id": fields[place]}
+        elif one.column_id in taken:
+            changes = {"column_id": new_id(), "table_uuid": None, "field_id": None}
+        columns.append(msgspec.structs.replace(one, **changes))
+    dropped = tuple(one for one in found.dropped if one.column_id not in taken)
+    return RegisteredSchema(columns=tuple(columns), dropped=dropped)
+
+
+def _fields(columns: Sequence[RegisteredColumn], table: TableColumns) -> dict[int, int]:
+    """The field of each column, by its place. No two columns have one."""
+    found = {place: table.fields[one.path] for place, one in enumerate(columns) if one.path in table.fields}
+    free = set(table.fields.values()) - set(found.values())
+    for place, one in enumerate(columns):
+        if place not in found and one.table_uuid == table.uuid and one.field_id in free:
+            found[place] = one.field_id
+            free.discard(one.field_id)
+    return found
 
 
 def remembered(counting: RegisteredSchema | None, latest: RegisteredSchema | None) -> RegisteredSchema | None:
@@ -155,4 +196,6 @@ def _column(column: Column, before: RegisteredColumn | None, new_id: Callable[[]
         default=column.default,
         doc=column.doc,
         written_id=before.written_id if written is None and before is not None else written,
+        table_uuid=None if before is None else before.table_uuid,
+        field_id=None if before is None else before.field_id,
     )

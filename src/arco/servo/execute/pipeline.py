@@ -4,33 +4,38 @@ Spark is started only when there is something to do, and after the plan is store
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from arco.catalog.catalog import Catalog
-from arco.kernel.errors import Conflict
+from arco.kernel.errors import BrokenInvariant, Conflict
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment
+from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
 from arco.servo.execute.spark_session import Session, SparkSettings, open_session
-from arco.servo.execute.spark_threads import SparkThreads
-from arco.servo.plan.document import Plan
+from arco.servo.execute.spark_threads import SparkThreads, opened
+from arco.servo.plan.document import Plan, PlannedTask
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.plan.parameters import overridden
 from arco.servo.plan.planner import PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.announcing import Announcements, begun
 from arco.servo.schedule.driver import Driver, Ground, Options
-from arco.servo.schedule.executor import NoObserver, Observer, TaskPolicy
+from arco.servo.schedule.executor import Attempt, Executor, NoObserver, Observer, Outcome, TaskPolicy
 from arco.servo.schedule.settling import CatalogSettler
 from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
 from arco.servo.sdk.project import Project
+
+_INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class Pipeline:
 
     async def prepare(self, request: PlanRequest) -> Prepared:
         """Deploy what is not deployed yet, look at what there is, and plan."""
-        deployment, _ = await self.deployments.deploy(self.project, by=self.by)
+        tables = await columns_of_tables(self.catalog, self.project)
+        deployment, _ = await self.deployments.deploy(self.project, by=self.by, tables=tables)
         snapshot = await gather(self.catalog, self.project, deployment, file_options=self.options)
         made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
         return Prepared(made, snapshot, deployment)
@@ -110,8 +116,13 @@ class Pipeline:
         if started.log.state.is_finished and not started.log.state.owed:
             return started.log.state
         deployment = await self.deployments.load(started.plan.spec.deployment)
+        if started.log.state.run.stopping is not None:
+            return await self._given_up(started, deployment, seize=seize)
         snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
-        session = await asyncio.to_thread(open_session, self._settings(), self.root, self.options)
+        try:
+            session = await opened(partial(open_session, self._settings(), self.root, self.options))
+        except asyncio.CancelledError:
+            return await self._given_up(started, deployment, seize=seize)
         try:
             return await self._driven(started, deployment, snapshot, session, seize=seize)
         finally:
@@ -123,37 +134,48 @@ class Pipeline:
     async def _driven(
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool
     ) -> RunState:
-        parts = self.catalog.parts
         world = World(overridden(self.project.graph, started.plan.spec.parameters), snapshot)
-        asset_ids = {key: one.asset_id for key, one in deployment.assets.items()}
-        created = started.log.state.run.created
-        slots = 4 if created is None else created.max_parallelism
-        threads = SparkThreads(session, slots)
-        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        threads = SparkThreads(session, _slots(started))
         bench = Bench(
             catalog=self.catalog,
             io=file_io(self.options),
             threads=threads,
             world=world,
             plan=started.plan,
-            asset_ids=asset_ids,
+            asset_ids=_asset_ids(deployment),
             folder=self.project.folder,
             root=self.root,
             state=lambda: started.log.state,
         )
+        try:
+            async with self._driver(started, deployment, SparkExecutor(bench), seize=seize) as driver:
+                return await self._until_done(driver)
+        finally:
+            threads.close()
+
+    async def _given_up(self, started: Started, deployment: Deployment, *, seize: bool) -> RunState:
+        """The end of a run in which nothing more is to begin: that needs no Spark."""
+        async with self._driver(started, deployment, _Nobody(), seize=seize) as driver:
+            driver.cancel(self.by, _INTERRUPTED)
+            return await driver.drive()
+
+    @asynccontextmanager
+    async def _driver(
+        self, started: Started, deployment: Deployment, executor: Executor, *, seize: bool
+    ) -> AsyncIterator[Driver]:
+        parts = self.catalog.parts
+        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
         ground = Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy)
         options = Options(
             policies=self._policies(started.plan),
-            slots=slots,
+            slots=_slots(started),
             observer=self.observer,
-            announce=Announcements(started.log.run, started.plan, asset_ids),
+            announce=Announcements(started.log.run, started.plan, _asset_ids(deployment)),
             seize=seize,
         )
-        driver = Driver(ground, started.log, started.plan, SparkExecutor(bench), options)
         try:
-            return await self._until_done(driver)
+            yield Driver(ground, started.log, started.plan, executor, options)
         finally:
-            threads.close()
             await appender.close()
 
     async def _until_done(self, driver: Driver) -> RunState:
@@ -162,9 +184,25 @@ class Pipeline:
         try:
             return await asyncio.shield(driving)
         except asyncio.CancelledError:
-            driver.cancel(self.by, "interrupted")
+            driver.cancel(self.by, _INTERRUPTED)
             return await driving
 
     def _policies(self, planned: Plan) -> dict[str, TaskPolicy]:
         by_key = {str(key): TaskPolicy(one.retry, one.timeout_s) for key, one in self.project.assets.items()}
         return {task.id: by_key[task.asset] for task in planned.spec.tasks}
+
+
+class _Nobody:
+    """Executes nothing: a run that is to end claims no task."""
+
+    async def run(self, task: PlannedTask, attempt: Attempt) -> Outcome:
+        raise BrokenInvariant(f"task {task.id} was begun in a run that is to end (attempt {attempt.number})")
+
+
+def _slots(started: Started) -> int:
+    created = started.log.state.run.created
+    return 4 if created is None else created.max_parallelism
+
+
+def _asset_ids(deployment: Deployment) -> dict[str, str]:
+    return {key: one.asset_id for key, one in deployment.assets.items()}

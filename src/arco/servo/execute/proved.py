@@ -1,7 +1,8 @@
 """What the footers of an output prove: checks that need no pass over the rows at all.
 
 A footer counts rows and nulls exactly, and bounds the values of a column. Where the bounds lie within what a check allows, no
-row can fail it; where they do not, how many rows fail is not known, and nothing is said. What is said here is what counting
+row can fail it; where they do not, how many rows fail is not known, and nothing is said. Listed values are proved where all
+that lies between the bounds is listed: whole numbers without a gap, or one value alone. What is said here is what counting
 would say: a comparison that Spark makes in another type is left to Spark, and so are floats, whose NaN no bound shows.
 
 What must never enter: Spark, and a guess.
@@ -19,7 +20,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 from arco.iceberg.schemas import Column, columns
 from arco.iceberg.shape import JsonObject
 from arco.quality.checks import Check
-from arco.quality.kinds import Fresh, InRange, NotNull, RowCount
+from arco.quality.kinds import AcceptedValues, Fresh, InRange, NotNull, RowCount
 from arco.quality.results import CheckResult, judged_count, judged_freshness, judged_rows
 from arco.servo.execute.data_files import Written
 from arco.servo.execute.values import python_value
@@ -49,6 +50,9 @@ def needs_rows(check: Check, schema: JsonObject) -> bool:
         case InRange():
             column = named.get(check.column)
             return column is None or not _all_comparable(check, column)
+        case AcceptedValues():
+            column = named.get(check.column)
+            return column is None or not _is_without_gap(check, column)
         case Fresh():
             column = named.get(check.column)
             return column is None or column.type not in _MOMENTS
@@ -73,6 +77,8 @@ class _Facts:
                 return self._not_null(check)
             case InRange():
                 return self._in_range(check)
+            case AcceptedValues():
+                return self._accepted(check)
             case Fresh():
                 return self._fresh(check)
             case _:
@@ -96,6 +102,20 @@ class _Facts:
         for file in self._files:
             found = _bounds(file, column)
             if found is None or not _within(check, *found):
+                return None
+        return judged_rows(check, failed_rows=0, total_rows=self._rows)
+
+    def _accepted(self, check: AcceptedValues) -> CheckResult | None:
+        column = self._columns.get(check.column)
+        nulls = self._nulls(check.column)
+        if column is None or nulls is None or (nulls and not check.allow_null):
+            return None
+        if not all(_is_of(column.type, value) for value in check.values):
+            return None
+        listed = set(check.values)
+        for file in self._files:
+            found = _bounds(file, column)
+            if found is None or not _all_listed(listed, *found):
                 return None
         return judged_rows(check, failed_rows=0, total_rows=self._rows)
 
@@ -164,6 +184,37 @@ def _comparable(kind: Any, bound: Any, check: InRange) -> bool:
             return bool(kind == "date")
         case _:
             return False
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Whether a value is of a column's own type, so that Spark casts neither."""
+    match value:
+        case bool() | datetime():
+            return False
+        case int():
+            return kind in _WHOLE
+        case str():
+            return bool(kind == "string")
+        case date():
+            return bool(kind == "date")
+        case _:
+            return False
+
+
+def _is_without_gap(check: AcceptedValues, column: Column) -> bool:
+    """Whether bounds can prove it of whole numbers that differ. The values are sorted, and none is there twice."""
+    if not all(type(value) is int and _is_of(column.type, value) for value in check.values):
+        return False
+    return int(check.values[-1]) - int(check.values[0]) == len(check.values) - 1  # type: ignore[arg-type]
+
+
+def _all_listed(listed: set[Any], lowest: Any, highest: Any) -> bool:
+    """Whether every value that can lie between two bounds is listed."""
+    if lowest is None or lowest == highest:
+        return lowest is None or lowest in listed
+    if type(lowest) is not int or highest - lowest >= len(listed):
+        return False
+    return all(value in listed for value in range(lowest, highest + 1))
 
 
 def _is_decimal(kind: Any) -> bool:

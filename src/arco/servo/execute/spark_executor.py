@@ -10,7 +10,8 @@ What must never enter: deciding what runs, and any other way to commit than the 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from arco.servo.execute.publish import Publication, Publisher
 from arco.servo.execute.snapshots import Append, Change, ReplaceAll, refuse_outsiders
 from arco.servo.execute.spark_code import computed
 from arco.servo.execute.spark_failures import failure_of
-from arco.servo.execute.spark_guard import Guard
+from arco.servo.execute.spark_guard import Guard, is_worth_watching
 from arco.servo.execute.spark_inputs import Frames, TableInput, frames
 from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
 from arco.servo.execute.spark_quarantine import Split, Stamp, split
@@ -146,10 +147,9 @@ class _Work:
         tables, files = await self._inputs()
         done = await self._in_spark("reading", lambda: self._compute(tables, files))
         try:
-            async with self.destinations.turn(table_of(self.asset)) as table:
+            async with self.destinations.turn(table_of(self.asset)) as table, self._aside_place(done) as aside:
                 whole = self._replaces_all(done.frames)
                 place = await self.destinations.of(self.asset, table_of(self.asset), table, done.schema, whole=whole)
-                aside = await self._aside_place(done)
                 stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
                 return await self._publish(tables, files, done, place, aside, stored)
         finally:
@@ -220,7 +220,8 @@ class _Work:
         spark, io = self.bench.threads.session.spark, self.bench.io
         target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
         guard = Guard(self.asset.checks, target.schema, logical_time_ms=self._logical_ms(), known=done.split.results)
-        new = write(guard.watch(done.split.good), target, io)
+        good = done.split.good
+        new = write(guard.watch(good) if is_worth_watching(self._rows_expected(done.split)) else good, target, io)
         kept = None
         if aside is not None and done.split.bad is not None:
             beside = Target.of(aside.written, self.attempt.materialization_id, self.attempt.number)
@@ -236,6 +237,10 @@ class _Work:
         results = guard.results(new, read_back, done.frames.checked)
         everything, change = self._change(new, done.frames, place, target)
         return _Stored(new, everything, change, kept, results)
+
+    def _rows_expected(self, split: Split) -> int | None:
+        """Those that were counted, or else those of the last publishes; None while there was none."""
+        return self.task.estimate.rows or None if split.rows is None else split.rows - split.rows_aside
 
     def _change(self, new: Written, found: Frames, place: Destination, target: Target) -> tuple[Written, Change]:
         """What the output does to the table, and the files that takes."""
@@ -265,12 +270,16 @@ class _Work:
 
     # Publishing
 
-    async def _aside_place(self, done: _Computed) -> Destination | None:
+    @asynccontextmanager
+    async def _aside_place(self, done: _Computed) -> AsyncIterator[Destination | None]:
+        """Where rows are set aside, if any are. Several tasks may be the first to do so: they take turns here, too."""
         if done.split.bad is None:
-            return None
-        schema = iceberg_schema(done.split.bad.schema)
+            yield None
+            return
         name = quarantine_of(self.asset)
-        return await self.destinations.of(self.asset, name, await self.destinations.load(name), schema, plain=True)
+        async with self.destinations.turn(name) as table:
+            schema = iceberg_schema(done.split.bad.schema)
+            yield await self.destinations.of(self.asset, name, table, schema, plain=True)
 
     async def _publish(
         self,

@@ -2,11 +2,12 @@
 
     split     checks that set rows aside: counted before anything is written (`spark_quarantine.py`)
     proved    what the footers of the files say: no pass at all
-    watched   counted in the pass that writes, if the files hold just as many rows
+    watched   counted in the pass that writes, if the output is small and the files hold just as many rows
     measured  counted on what was written: keys, queries, functions, and everything that the ways above left open
 
-Watching saves a job and a read of the files, not processor time: leave `watch` out, and what it would have counted is
-measured. What must never enter: a kind of check by its name, and what is done about a failure.
+Watching saves a job, which an output of a few rows feels, and costs more processor time a row than reading the columns back
+(`bench/checks.py`): Spark counts on the way without generated code. So a large output is not watched: leave `watch` out, and
+what it would have counted is measured. What must never enter: a kind of check by its name, and what is done about a failure.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,14 @@ from arco.servo.execute.data_files import Written
 from arco.servo.execute.proved import needs_rows, proved
 from arco.servo.execute.spark_checks import Tables, measure
 from arco.servo.execute.spark_observe import Take, observed
+
+WATCHED_ROWS_MAX = 200_000
+"""Beyond so many rows a job of its own costs less than counting on the way."""
+
+
+def is_worth_watching(rows: int | None) -> bool:
+    """Whether an output of so many rows is watched; where nobody knows how many there are, it is not."""
+    return rows is not None and 0 < rows <= WATCHED_ROWS_MAX
 
 
 class Guard:

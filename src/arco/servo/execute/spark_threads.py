@@ -56,6 +56,26 @@ class SparkThreads:
         running.exception()
 
 
+async def opened(open_one: Callable[[], Session]) -> Session:
+    """A session, opened on a thread. Whoever is cancelled waits no longer: it is stopped as soon as it is there."""
+    given_up = threading.Event()
+
+    def inside() -> Session:
+        session = open_one()
+        if given_up.is_set():
+            session.stop()
+        return session
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix=_NAME)
+    opening = asyncio.get_running_loop().run_in_executor(pool, inside)
+    pool.shutdown(wait=False)
+    try:
+        return await opening
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
+
+
 def any_left() -> bool:
     """Whether a call goes on that nobody waits for any more. Python would wait for it before it ends."""
     return any(thread.name.startswith(_NAME) and thread.is_alive() for thread in threading.enumerate())

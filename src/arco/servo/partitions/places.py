@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from arco.servo.partitions.sets import PartitionSet
+from arco.servo.partitions.sets import PartitionSet, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,13 @@ class Places:
         """The numbers of the sets that may share something with this one, in order."""
         ranges = partitions.ranges
         if len(ranges) == 1:
-            found = self.owners[bisect_right(self.reach, ranges[0].first) : bisect_left(self.firsts, ranges[0].end)]
+            found = self.owners[self.span(ranges[0])]
             return found if len(found) < 2 else sorted(set(found))
         owners: set[int] = set()
         for one in ranges:
-            owners.update(self.owners[bisect_right(self.reach, one.first) : bisect_left(self.firsts, one.end)])
+            owners.update(self.owners[self.span(one)])
         return sorted(owners)
+
+    def span(self, one: Range) -> slice:
+        """Where in the lists the sets are that may share something with a range."""
+        return slice(bisect_right(self.reach, one.first), bisect_left(self.firsts, one.end))

@@ -126,6 +126,8 @@ class PartitionSet:
         return _overlapping(self.ranges, first, end)
 
     def count(self) -> int:
+        if self.axes == 1 and len(self.ranges) == 1:
+            return self.ranges[0].end - self.ranges[0].first
         return _count(self.ranges, self.axes)
 
     def boxes(self) -> Iterator[tuple[tuple[int, int], ...]]:

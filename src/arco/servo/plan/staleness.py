@@ -16,12 +16,14 @@ The answer is made of ranges: one reason for a year of days costs as much as one
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from arco.kernel.asset_key import AssetKey
 from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
-from arco.servo.partitions.sets import PartitionSet
+from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
+from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
 from arco.servo.plan.writing import Scribe
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
@@ -60,6 +62,9 @@ class World:
         self._versions: dict[AssetKey, Versions] = {}
         self._scribes: dict[Partitioning, Scribe] = {}
         self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
+        self._all_needs = AllNeeds()
+        self._needs: dict[tuple[AssetKey, str, AssetKey], Needs] = {}
+        self._written: dict[tuple[AssetKey, Layer], list[dict[str, Any]]] = {}
 
     def partitioning(self, key: AssetKey) -> Partitioning:
         return self._partitioning[key]
@@ -90,6 +95,19 @@ class World:
             return Versions(scribe.axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
         return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in facts.materializations))
 
+    def versions_of(self, key: AssetKey, partitions: PartitionSet) -> list[dict[str, Any]]:
+        """What some partitions are now, as a document that nobody may change: asked of the past, and again for the tasks."""
+        versions = self.versions(key)
+        if not versions.pieces:
+            return []
+        if len(partitions.ranges) != 1:
+            return versions.within(partitions).document(self.scribe(key))
+        found = self._written.get((key, partitions.ranges))
+        if found is None:
+            found = versions.within(partitions).document(self.scribe(key))
+            self._written[key, partitions.ranges] = found
+        return found
+
     def present(self, key: AssetKey) -> PartitionSet:
         """What can be read of an asset now."""
         return self.versions(key).covered()
@@ -102,6 +120,17 @@ class World:
             found = self._ends[upstream, reader] = Ends(
                 self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
             )
+        return found
+
+    def needs(self, one: InputDefinition, reader: AssetKey) -> Needs:
+        """What partitions of a reader need of an input that is an asset."""
+        upstream = one.asset
+        assert upstream is not None  # noqa: S101 - as above
+        found = self._needs.get((upstream, one.parameter, reader))
+        if found is None:
+            ends = self.ends(one, reader)
+            found = self._all_needs.between(one.mapping, ends, self.scribe(upstream))
+            self._needs[upstream, one.parameter, reader] = found
         return found
 
     def current(self, key: AssetKey) -> Iterator[tuple[Materialization, PartitionSet]]:
@@ -205,8 +234,15 @@ def _differing(
 ) -> PartitionSet:
     """The upstream partitions that these downstream ones read and that are not what they were."""
     scribe = world.scribe(upstream)
-    needed = given.mapping.needed(partitions, world.ends(given, reader))
-    now = world.versions(upstream).within(needed)
-    if now.document(scribe) == recorded:  # the usual case, without reading what was recorded
+    needed, _ = world.needs(given, reader).of(partitions)
+    if _says_the_same(world.versions_of(upstream, needed), recorded):  # usual, and found without reading what was recorded
         return PartitionSet.nothing(scribe.axes)
-    return Versions.read(scribe, recorded).within(needed).differing(now)
+    return Versions.read(scribe, recorded).within(needed).differing(world.versions(upstream).within(needed))
+
+
+def _says_the_same(one: list[dict[str, Any]], other: list[dict[str, object]]) -> bool:
+    """Whether two documents of versions have the same entries, in whichever order."""
+    if one == other:
+        return True
+    mine, theirs = ({entry["version"]: entry["partitions"] for entry in entries} for entries in (one, other))
+    return mine == theirs and len(mine) == len(one) == len(other)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from arco.kernel.asset_key import AssetKey
-from arco.kernel.identity import task_id
+from arco.kernel.identity import task_ids
 from arco.kernel.ids import AssetId, CodeVersionId
-from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.places import Places
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import Because, Estimate, PlannedInput, PlannedTask
@@ -38,18 +37,22 @@ class Made:
     pieces: tuple[PartitionSet, ...]
     tasks: tuple[str, ...]
     places: Places | None
+    owners: list[str]
+    """The tasks in the order of the places: one for each range of its piece."""
 
     @classmethod
     def of(cls, whole: PartitionSet, pieces: tuple[PartitionSet, ...], tasks: tuple[str, ...]) -> Self:
-        return cls(whole, pieces, tasks, Places.of(pieces) if whole.axes else None)
+        places = Places.of(pieces) if whole.axes else None
+        return cls(whole, pieces, tasks, places, [] if places is None else [tasks[one] for one in places.owners])
 
     def makers(self, needed: PartitionSet) -> tuple[str, ...]:
         """The tasks that make some of these partitions."""
         if self.places is None:
             return self.tasks if needed else ()
-        near = self.places.near(needed)
         if self.whole.axes == 1:  # then what is near overlaps
-            return tuple(sorted([self.tasks[one] for one in near]))
+            found = [task for one in needed.ranges for task in self.owners[self.places.span(one)]]
+            return tuple(found) if len(found) < 2 else tuple(sorted(set(found)))
+        near = self.places.near(needed)
         return tuple(sorted(self.tasks[one] for one in near if self.pieces[one] & needed))
 
 
@@ -65,8 +68,7 @@ class TaskMaker:
         self._scribe = world.scribe(key)
         self._facts = world.snapshot.of(key)
         self._name = str(key)
-        self._asset_id = AssetId(deployed.asset_ids[key])
-        self._code_version = CodeVersionId(deployed.code_version)
+        self._task_id = task_ids(AssetId(deployed.asset_ids[key]), CodeVersionId(deployed.code_version))
         self._stage = world.graph.stage[key]
         self._priority = priority
         self._inputs = [_Reader(world, key, one, made) for one in self._asset.inputs]
@@ -103,7 +105,7 @@ class TaskMaker:
             depends_on = tuple(sorted({task for one in inputs for task in one.made_by}))
         count = piece.count()
         return PlannedTask(
-            id=str(task_id(self._asset_id, self._scribe.spelled(piece), self._code_version)),
+            id=str(self._task_id(self._scribe.spelled(piece))),
             asset=self._name,
             partitions=partitions,
             partition_count=count,
@@ -119,7 +121,8 @@ class TaskMaker:
     def _because(self, piece: PartitionSet, partitions: list[dict[str, object]], found: list[Stale]) -> tuple[Because, ...]:
         said = []
         for one in found:
-            part = piece & one.partitions
+            # Where there is one reason it is that of every piece.
+            part = piece & one.partitions if len(found) > 1 else piece
             if part:
                 document = partitions if part is piece else self._scribe.document(part)
                 said.append(Because(reason=one.reason.value, detail=one.detail, partitions=document))
@@ -143,8 +146,8 @@ class _Reader:
     """One input of an asset: what it is to a task."""
 
     def __init__(self, world: World, key: AssetKey, one: InputDefinition, made: Mapping[AssetKey, Made]) -> None:
-        self._one = one
         self._parameter, self._kind = one.parameter, one.kind.value
+        self._world = world
         self._upstream = one.asset
         self._since: int | None = None
         self._fixed: PlannedInput | None = None
@@ -161,9 +164,7 @@ class _Reader:
             )
             return
         self._asset = str(one.asset)
-        self._scribe = world.scribe(one.asset)
-        self._ends: Ends = world.ends(one, key)
-        self._versions = world.versions(one.asset)
+        self._needs = world.needs(one, key)
         self._made = made.get(one.asset)
         table = world.snapshot.of(one.asset).table
         self._snapshot_id = None if table is None else table.snapshot_id
@@ -176,17 +177,16 @@ class _Reader:
         """What a task of some partitions reads."""
         if self._fixed is not None:
             return self._fixed
-        needed = self._one.mapping.needed(piece, self._ends)
-        versions = self._versions
+        needed, partitions = self._needs.of(piece)
         return PlannedInput(
             parameter=self._parameter,
             kind=self._kind,
             asset=self._asset,
-            partitions=self._scribe.document(needed),
+            partitions=partitions,
             snapshot_id=self._snapshot_id,
             since=self._since,
             made_by=() if self._made is None else self._made.makers(needed),
-            versions=versions.within(needed).document(self._scribe) if versions.pieces else [],
+            versions=[] if self._upstream is None else self._world.versions_of(self._upstream, needed),
         )
 
 

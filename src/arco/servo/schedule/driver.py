@@ -119,7 +119,8 @@ class Driver:
         """
         self._beats = asyncio.get_running_loop().create_task(self._beat())
         try:
-            await self._writer.look()
+            # News, and with them a cancellation that was asked for before: nothing is claimed that is to be stopped at once.
+            await self._writer.propose(self._cancelled, on_news=True)
             while not self.state.is_finished:
                 await self._pass()
                 if not self.state.is_finished:

@@ -8,7 +8,8 @@ import msgspec
 
 from arco.servo.deploy.deploying import Deployments, Difference, Prepared, difference
 from arco.servo.deploy.manifest import Deployment
-from arco.surface.cli.opening import opened
+from arco.servo.deploy.table_columns import columns_of_tables
+from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, when
 from arco.surface.cli.projects import ProjectFile, read_project
 
@@ -21,15 +22,17 @@ async def deploy(
     file = read_project(folder)
     project = file.load()
     published: Deployment | None = None
-    async with _deployments(file, root, options) as (deployments, person):
-        found = await deployments.prepare(project, by=person)
+    async with _deployments(file, root, options) as (deployments, home):
+        person = home.author.principal
+        tables = await columns_of_tables(home.catalog, project)
+        found = await deployments.prepare(project, by=person, tables=tables)
         if not json:
             for line in _lines(found):
                 say(line)
         if not dry_run and found.is_news:
             if not allow_breaking:
                 found.refuse_breaking()
-            published, _ = await deployments.deploy(project, by=person, allow_breaking=allow_breaking)
+            published, _ = await deployments.deploy(project, by=person, allow_breaking=allow_breaking, tables=tables)
     if json:
         print_json(_document(found, published, dry_run=dry_run))
     elif dry_run:
@@ -85,10 +88,10 @@ async def history(folder: str, root: str | None, options: list[str] | None, *, j
 @asynccontextmanager
 async def _deployments(
     file: ProjectFile, root: str | None, options: list[str] | None
-) -> AsyncIterator[tuple[Deployments, str]]:
+) -> AsyncIterator[tuple[Deployments, Opened]]:
     async with opened(file.where(root, options)) as home:
         parts = home.catalog.parts
-        yield Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy), home.author.principal
+        yield Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy), home
 
 
 def _lines(found: Prepared) -> Iterator[str]:

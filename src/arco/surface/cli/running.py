@@ -101,9 +101,16 @@ async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bo
         try:
             state = await watched.drive(started, seize=seize)
         except asyncio.CancelledError:
-            say(f"left at once; go on with: arco resume {started.log.run}")
+            sys.stderr.write(f"arco: left at once; {_how_to_go_on(started)}\n")
             return EXIT_INTERRUPTED
     return _summed_up(started, state, json=json)
+
+
+def _how_to_go_on(started: Started) -> str:
+    """With a run that is left in the middle. One that was told to end can only be ended."""
+    if started.log.state.run.cancel is None:
+        return f"go on with: arco resume {started.log.run} --now"
+    return f"arco resume {started.log.run} --now ends it in order, then arco run makes the rest"
 
 
 def _said(pipeline: Pipeline) -> Any:
@@ -303,6 +310,7 @@ def interruptible(work: Coroutine[Any, Any, int]) -> int:
         try:
             return await task
         except asyncio.CancelledError:
+            sys.stderr.write("arco: interrupted before anything ran; arco runs shows whether a run was begun\n")
             return EXIT_INTERRUPTED
 
     code = asyncio.run(main())

@@ -24,7 +24,7 @@ from arco.surface.cli.settings import Settings, load_settings, load_token
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
-from arco.surface.http.client_config import base_uri, client_config
+from arco.surface.http.client_config import base_uri, client_config, client_defaults
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About
@@ -64,7 +64,8 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     parsed = parse_root(settings.root)
     known = settings.known
     choices = Choices(take_turns=flags.take_turns, require_uuid7=not flags.any_key)
-    state = ServerState(store, base_uri(parsed, known), client_config(parsed, known), policy, clock, entropy, choices)
+    told = client_config(parsed, known)
+    state = ServerState(store, base_uri(parsed, known), told, policy, clock, entropy, choices, client_defaults(parsed))
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
     app = App(state, UlidSource(clock, entropy), setup)
     _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)

@@ -77,6 +77,15 @@ def client_config(root: Root, known: Mapping[str, str]) -> dict[str, str]:
             return told
 
 
+def client_defaults(root: Root) -> dict[str, str]:
+    """What every client starts from, and may say otherwise: properties of the catalog, before there is a table.
+
+    A table that is only staged has no file yet, and PyIceberg falls back to PyArrow, which up to 0.12 finds no container of
+    Azure; what it takes for tables that are there works.
+    """
+    return {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"} if root.kind == "az" else {}
+
+
 def _s3(known: Mapping[str, str]) -> dict[str, str]:
     region = known.get("region", _REGION)
     # A server other than Amazon's is reached by path, unless told: that is how Arco itself reaches it.
@@ -101,10 +110,31 @@ def _gcs(known: Mapping[str, str]) -> dict[str, str]:
 
 def _azure(known: Mapping[str, str], host: str) -> dict[str, str]:
     told = {"adls.anon": "true"} if is_on(known, "anonymous") else {}
-    endpoint = known.get("endpoint")
-    if endpoint and _azure_suffix(known) is None:
+    suffix, endpoint = _azure_suffix(known), known.get("endpoint")
+    if suffix is not None and suffix != _AZURE:
+        told |= {
+            "adls.account-host": f"{known['account_name']}.blob.{suffix}",
+            "adls.blob-storage-authority": f".blob.{suffix}",
+            "adls.dfs-storage-authority": f".dfs.{suffix}",
+        }
+    elif suffix is None and endpoint:
         # Java takes an address of its own for one account under this name; it is no connection string.
         told[f"adls.connection-string.{host}"] = endpoint
+        told |= _azure_stand_in(known, endpoint)
+    return told
+
+
+def _azure_stand_in(known: Mapping[str, str], endpoint: str) -> dict[str, str]:
+    """A server that is not Azure's, as Python's libraries want it: adlfs in a connection string, PyArrow in parts."""
+    account, parts = known["account_name"], urlsplit(endpoint)
+    told = {}
+    words = {"AccountKey": "account_key", "SharedAccessSignature": "sas_key"}
+    given = [f"{theirs}={known[ours]}" for theirs, ours in words.items() if ours in known]
+    if given:
+        told["adls.connection-string"] = ";".join((f"BlobEndpoint={endpoint}", f"AccountName={account}", given[0]))
+    if parts.path.strip("/") == account:  # PyArrow puts the account there itself
+        for api in ("blob", "dfs"):
+            told |= {f"adls.{api}-storage-authority": parts.netloc, f"adls.{api}-storage-scheme": parts.scheme}
     return told
 
 

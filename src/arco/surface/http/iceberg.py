@@ -21,7 +21,7 @@ def iceberg_routes(state: ServerState) -> list[Route]:
         scope = Scope.parse_warehouse(warehouse) if warehouse else Scope.of()
         return json_response(
             {
-                "defaults": {},
+                "defaults": state.client_defaults,
                 "overrides": {"prefix": scope.prefix, "namespace-separator": "%1F"},
                 "endpoints": endpoints,
                 "idempotency-key-lifetime": f"PT{IDEMPOTENCY_LIFETIME_S // 3600}H",

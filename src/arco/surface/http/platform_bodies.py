@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from arco.catalog.governance import FIELDS, given_fields
 from arco.catalog.inventory import Description, DropRef, NewTable, Place
@@ -41,8 +42,9 @@ class _Registration(_Strict, frozen=True):
     columns: tuple[_Column, ...] = ()
 
 
-class _Properties(_Strict, frozen=True):
+class _Change(_Strict, frozen=True):
     properties: dict[Text, str | None] = {}
+    columns: tuple[_Column, ...] | UnsetType | None = UNSET
 
 
 class _Renaming(_Strict, frozen=True):
@@ -60,7 +62,7 @@ def parse_registration(value: object) -> NewTable:
     said, rest = _split(value, "register table")
     form = read(rest, _Registration, "register table")
     governance = msgspec.convert(given_fields(said, "register table"), Governance)
-    columns = tuple(ColumnNote(one.name, one.type, one.nullable, one.description) for one in form.columns)
+    columns = _notes(form.columns)
     return NewTable(form.namespace, form.name, form.format, form.location, form.properties, columns, governance)
 
 
@@ -69,9 +71,10 @@ def parse_description(value: object) -> Description:
     said, rest = _split(value, "describe table")
     if not said and not rest:
         raise InvalidInput("describe table: the body names no field")
-    properties = read_with_nulls(rest, _Properties, "describe table").properties
-    removals = tuple(key for key, text in properties.items() if text is None)
-    return Description(said, removals, {key: text for key, text in properties.items() if text is not None})
+    change = read_with_nulls(rest, _Change, "describe table")
+    removals = tuple(key for key, text in change.properties.items() if text is None)
+    updates = {key: text for key, text in change.properties.items() if text is not None}
+    return Description(said, removals, updates, None if change.columns is UNSET else _notes(change.columns or ()))
 
 
 def parse_renaming(value: object) -> tuple[Place, Place]:
@@ -86,6 +89,10 @@ def parse_restoring(value: object) -> tuple[DropRef, Place | None]:
         raise InvalidInput("restore table: neither source nor drop_id is given")
     source = None if form.source is None else _place(form.source)
     return DropRef(source, form.drop_id), None if form.destination is None else _place(form.destination)
+
+
+def _notes(columns: tuple[_Column, ...]) -> tuple[ColumnNote, ...]:
+    return tuple(ColumnNote(one.name, one.type, one.nullable, one.description) for one in columns)
 
 
 def _split(value: object, what: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -32,8 +32,10 @@ class ServerState:
         clock: Clock,
         entropy: Entropy,
         choices: Choices | None = None,
+        client_defaults: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
+        self.client_defaults = dict(client_defaults or {})
         self.client_config = client_config
         self._base_uri = base_uri
         self._policy = policy

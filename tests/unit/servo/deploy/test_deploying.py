@@ -11,7 +11,10 @@ from arco import asset, daily, source, static
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, UnknownFormat
+from arco.kernel.ids import ColumnId
 from arco.kernel.scope import Scope
+from arco.quality.schemas import Schema
+from arco.servo.deploy.columns import TableColumns, column_id, column_ids
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment, decode_deployment
 from arco.servo.sdk.authoring import Asset
@@ -179,7 +182,7 @@ def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
     desk.deploy({"a": {}})
 
     async def overtaken() -> None:
-        found, held = await desk.deployments._prepared(project({"b": {}}), "ann")
+        found, held = await desk.deployments._prepared(project({"b": {}}), "ann", {})
         await desk.deployments.deploy(project({"c": {}}), by="bob")
         await desk.deployments._write(found.after)
         await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id)
@@ -262,6 +265,94 @@ def test_ids_may_be_written_later(desk: Desk) -> None:
     second = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "amount"))}})
     assert columns(second) == columns(first)
     assert second.verdicts == {}
+
+
+# Columns of tables
+
+
+def table(uuid: str, *names: str, first: int = 1) -> dict[str, TableColumns]:
+    """The table of `a`, with fields numbered from the first on."""
+    return {"shop.a": TableColumns(uuid, {(name,): number for number, name in enumerate(names, first)})}
+
+
+def tie(found: Deployment) -> dict[str, tuple[str | None, int | None]]:
+    schema = found.assets["shop.a"].schema
+    assert schema is not None
+    return {".".join(one.path): (one.table_uuid, one.field_id) for one in schema.columns}
+
+
+def test_a_column_is_known_by_its_field_once_there_is_a_table(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}})
+    assert set(tie(first).values()) == {(None, None)}
+    second = desk.deploy({"a": {"schema": LONG, "tags": "new"}}, tables=table("t1", "id", "amount"))
+    assert tie(second) == {"id": ("t1", 1), "amount": ("t1", 2)}
+    own = ids(second)["shop.a"]
+    assert columns(second) == {"id": str(column_id(own, "t1", 1)), "amount": str(column_id(own, "t1", 2))}
+    assert second.verdicts == {}
+    assert second.assets["shop.a"].schema.dropped == ()
+
+
+def test_a_table_that_is_there_by_now_is_no_new_deployment(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}})
+    assert desk.deploy({"a": {"schema": LONG}}, tables=table("t1", "id", "amount")) == first
+
+
+def test_a_column_that_was_renamed_in_its_table_keeps_its_id(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}}, tables=table("t1", "id", "amount"))
+    second = desk.deploy({"a": {"schema": LONG, "tags": "new"}}, tables=table("t1", "id", "total"))
+    assert columns(second) == columns(first)
+    renamed = TableColumns("t1", {("id",): 1, ("total",): 2})
+    assert column_ids(ids(first)["shop.a"], renamed)[("total",)] == ColumnId(columns(first)["amount"])
+
+
+def test_a_column_that_is_renamed_by_its_written_id_keeps_its_field(desk: Desk) -> None:
+    tables = table("t1", "id", "amount")
+    first = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "amount"))}}, tables=tables)
+    second = desk.deploy({"a": {"schema": struct(field(1, "id"), field(2, "total"))}}, tables=tables)
+    assert columns(second)["total"] == columns(first)["amount"]
+    assert tie(second)["total"] == ("t1", 2)
+    assert second.verdicts["shop.a"].changes == ("rename a column: total (amount → total)",)
+
+
+def test_a_table_that_was_made_anew_has_other_columns_of_the_same_asset(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": LONG}}, tables=table("t1", "id", "amount"))
+    second = desk.deploy({"a": {"schema": LONG, "tags": "new"}}, tables=table("t2", "id", "amount"))
+    assert ids(second) == ids(first)
+    assert not set(columns(second).values()) & set(columns(first).values())
+    assert tie(second) == {"id": ("t2", 1), "amount": ("t2", 2)}
+    assert second.verdicts == {}
+
+
+def test_a_column_comes_back_if_its_field_is_still_there_and_not_otherwise(desk: Desk) -> None:
+    tables = table("t1", "id", "amount")
+    first = desk.deploy({"a": {"schema": LONG}}, tables=tables)
+    second = desk.deploy({"a": {"schema": {"id": "long not null"}}}, tables=tables)
+    assert [one.column_id for one in second.assets["shop.a"].schema.dropped] == [columns(first)["amount"]]
+    third = desk.deploy({"a": {"schema": LONG}}, tables=tables)
+    assert columns(third) == columns(first)
+    assert third.assets["shop.a"].schema.dropped == ()
+    desk.deploy({"a": {"schema": {"id": "long not null"}}}, tables=table("t1", "id"))
+    fourth = desk.deploy({"a": {"schema": LONG}}, tables={"shop.a": TableColumns("t1", {("id",): 1, ("amount",): 3})})
+    assert columns(fourth)["amount"] != columns(first)["amount"]
+
+
+def test_two_columns_are_never_one_field(desk: Desk) -> None:
+    desk.deploy({"a": {"schema": LONG}}, tables=table("t1", "id", "amount"))
+    found = desk.deploy({"a": {"schema": {**LONG, "total": "int"}}}, tables=table("t1", "id", "total"))
+    assert tie(found)["total"] == ("t1", 2)
+    assert len(set(columns(found).values())) == 3
+
+
+def test_fields_at_every_depth_have_an_identity() -> None:
+    inside = struct(field(3, "street", "string"))
+    place = field(2, "places", {"type": "list", "element-id": 4, "element": inside, "element-required": False})
+    found = Schema.of(struct(field(1, "id"), place))
+    fields = TableColumns("t1", {one.path: one.id for one in found.columns if isinstance(one.id, int)})
+    made = column_ids("01JD7Z0Q3V8K4M2N6P9R5T1WXY", fields)
+    assert set(made) == {("id",), ("places",), ("places", "element"), ("places", "element", "street")}
+    assert len(set(made.values())) == 4
+    assert made == column_ids("01JD7Z0Q3V8K4M2N6P9R5T1WXY", fields)
+    assert made != column_ids("01JD7Z0Q3V8K4M2N6P9R5T1WXZ", fields)
 
 
 def test_keys_of_maps_are_known_as_such(desk: Desk) -> None:

@@ -96,6 +96,36 @@ def test_without_statistics_nothing_is_proved() -> None:
         assert prove(check, file(5, {"id": 0})) is None
 
 
+def test_listed_values_are_proved_where_all_between_the_bounds_are_listed() -> None:
+    whole = accepted_values("id", [1, 2, 3, 7])
+    assert failed(whole, file(5, id=(1, 3)), file(5, id=(2, 2)), file(5, id=(7, 7))) == 0
+    for bounds in ((1, 7), (3, 4), (0, 1), (7, 8), (-(2**63), 2**63 - 1)):
+        assert failed(whole, file(5, id=(1, 3)), file(5, id=bounds)) is None
+    assert failed(accepted_values("s", ["a", "c"]), file(5, s=("a", "a")), file(5, s=("c", "c"))) == 0
+    assert failed(accepted_values("s", ["a", "c"]), file(5, s=("b", "b"))) is None
+    assert failed(accepted_values("s", ["a", "b"]), file(5, s=("a", "b"))) is None  # "aa" lies between them
+    assert failed(accepted_values("day", [date(2025, 1, 1)]), file(5, day=(20089, 20089))) == 0
+    assert failed(accepted_values("day", [date(2025, 1, 1)]), file(5, day=(20089, 20090))) is None
+
+
+def test_listed_values_and_nulls_floats_and_other_types() -> None:
+    some, none = file(5, {"id": 2}, id=(1, 2)), file(5, {"id": 5})
+    assert failed(accepted_values("id", [1, 2]), some) is None
+    assert failed(accepted_values("id", [1, 2], allow_null=True), some, none) == 0
+    assert failed(accepted_values("id", [1, 2], allow_null=True), file(5)) is None
+    for check, bounds in (
+        (accepted_values("x", [1.0]), {"x": (1.0, 1.0)}),  # a NaN is in no bound
+        (accepted_values("id", [1.0]), {"id": (1, 1)}),  # compared in another type
+        (accepted_values("d", [Decimal("1.00")]), {"d": (Decimal("1.00"), Decimal("1.00"))}),
+        (accepted_values("at", [datetime(1970, 1, 1, tzinfo=UTC)]), {"at": (0, 0)}),
+        (accepted_values("id", [True]), {"id": (1, 1)}),
+    ):
+        assert failed(check, file(5, **bounds)) is None
+    assert not needs_rows(accepted_values("id", range(1, 11)), SCHEMA)
+    for check in (accepted_values("id", [1, 3]), accepted_values("s", ["a"]), accepted_values("nope", [1])):
+        assert needs_rows(check, SCHEMA)
+
+
 IN_RANGE: list[tuple[Check, tuple[Any, Any], bool]] = [
     (in_range("id", min=1, max=9), (1, 9), True),
     (in_range("id", min=1, max=9), (0, 9), False),

@@ -1,0 +1,1 @@
+"""Answers from the files of one manifest. This room never writes."""

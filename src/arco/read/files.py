@@ -1,0 +1,102 @@
+"""Files of state where DuckDB can read them: in place on a folder, fetched once from a bucket, and never unchecked.
+
+A manifest names every file with its checksum. A file is read by questions only after its bytes were found to be those, once in
+a process; one that is damaged or gone is named. Fetched files are kept under their checksum: files of state never change, so
+nothing here is ever out of date. What must never enter: SQL, and which files a question needs.
+"""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from arco.fold.work import StateFile
+from arco.kernel.errors import CorruptObject
+from arco.kernel.limits import STATE_FETCHES_MAX
+from arco.storage.port import ObjectStore
+
+
+class Files:
+    """The files of one store. `folder` is the store's own folder if it has one; others keep what they fetch in `cache`."""
+
+    def __init__(self, store: ObjectStore, *, folder: Path | None = None, cache: Path | None = None) -> None:
+        self._store = store
+        self._folder = folder
+        self._kept = None if cache is not None or folder is not None else tempfile.TemporaryDirectory(prefix="arco-state-")
+        self._cache = cache or (None if self._kept is None else Path(self._kept.name))
+        self._ready: dict[str, asyncio.Future[str]] = {}
+        self._fetching = asyncio.Semaphore(STATE_FETCHES_MAX)
+        self.bytes_read = 0
+
+    async def paths(self, files: Iterable[StateFile]) -> list[str]:
+        """Where the files lie on this machine, each checked."""
+        return list(await asyncio.gather(*(self._path(file) for file in files)))
+
+    async def _path(self, file: StateFile) -> str:
+        ready = self._ready.get(file.checksum)
+        if ready is None:
+            ready = self._ready[file.checksum] = asyncio.ensure_future(self._prepared(file))
+            ready.add_done_callback(lambda done: self._forget_failure(file.checksum, done))
+        return await asyncio.shield(ready)
+
+    def _forget_failure(self, checksum: str, done: "asyncio.Future[str]") -> None:
+        if done.cancelled() or done.exception() is not None:
+            self._ready.pop(checksum, None)
+
+    async def _prepared(self, file: StateFile) -> str:
+        async with self._fetching:
+            if self._folder is not None:
+                place = self._folder / file.key
+                await asyncio.to_thread(_check_in_place, place, file)
+                return str(place)
+            return await self._fetched(file)
+
+    async def _fetched(self, file: StateFile) -> str:
+        place = (self._cache or Path()) / f"{file.checksum}.parquet"
+        if await asyncio.to_thread(_is_kept, place, file):
+            return str(place)
+        found = await self._store.get(file.key)
+        if found is None:
+            raise _gone(file)
+        self.bytes_read += len(found.data)
+        _check(hashlib.sha256(found.data).hexdigest(), file)
+        await asyncio.to_thread(_keep, place, found.data)
+        return str(place)
+
+
+def _check_in_place(place: Path, file: StateFile) -> None:
+    try:
+        with place.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise _gone(file) from None
+    _check(found, file)
+
+
+def _is_kept(place: Path, file: StateFile) -> bool:
+    if not place.exists():
+        return False
+    with place.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest() == file.checksum
+
+
+def _keep(place: Path, data: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=place.parent)
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(data)
+    Path(beside).replace(place)
+
+
+def _check(found: str, file: StateFile) -> None:
+    if found != file.checksum:
+        raise CorruptObject(
+            f"{file.key} is damaged: its checksum is {found[:12]}…, the manifest says {file.checksum[:12]}…",
+            hint="`arco rebuild` makes the state again from the ledger",
+        )
+
+
+def _gone(file: StateFile) -> CorruptObject:
+    return CorruptObject(f"{file.key} is gone", hint="`arco rebuild` makes the state again from the ledger")

@@ -1,0 +1,84 @@
+"""A Spark cluster on this machine: a standalone master and two workers, each at a loopback address of its own.
+
+Spark starts no second copy of a task on the host that runs the first, so the two workers must look like two hosts.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+HOSTS = ("127.0.0.1", "127.0.0.2")
+_HOME = Path(pyspark.__file__).parent
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_ADDRESS = "Starting Spark master at "
+
+
+@contextmanager
+def spark_cluster(folder: Path) -> Iterator[str]:
+    """The address of a master with one worker a host, of one core each. All of them end with the block."""
+    with ExitStack() as running:
+        log = running.enter_context(_started("master", HOSTS[0], folder, _MASTER, "--host", HOSTS[0]))
+        master = _said(log, _ADDRESS)
+        limits = ("--cores", "1", "--memory", "1g")
+        logs = [
+            running.enter_context(
+                _started(
+                    f"worker-{host}", host, folder, _WORKER, master, "--host", host, "--work-dir", f"{folder}", *limits
+                )
+            )
+            for host in HOSTS
+        ]
+        for one in logs:
+            _said(one, "Successfully registered with master")
+        yield master
+
+
+class _Log:
+    """What a process says, and whether it is still there to say more."""
+
+    def __init__(self, process: subprocess.Popen[bytes], file: Path) -> None:
+        self.process = process
+        self.file = file
+
+
+@contextmanager
+def _started(name: str, host: str, folder: Path, *command: str) -> Iterator[_Log]:
+    file = folder / f"{name}.log"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(_HOME),
+        "SPARK_LOCAL_IP": host,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # The port for submissions is always the same one, and nobody submits anything here.
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+    }
+    with file.open("wb") as log:
+        process = subprocess.Popen(
+            [f"{_HOME}/bin/spark-class", *command, "--port", "0", "--webui-port", "0"],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield _Log(process, file)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _said(log: _Log, words: str) -> str:
+    """The rest of the line that begins with these words, as soon as it is there."""
+    while True:
+        text = log.file.read_text()
+        _, found, rest = text.partition(words)
+        if found and "\n" in rest:
+            return rest.partition("\n")[0].strip()
+        assert log.process.poll() is None, text
+        time.sleep(0.05)

@@ -19,7 +19,7 @@ UUID7 = "01941f29-7c00-7abc-8def-0123456789ab"
 ULID_KINDS = (
     ids.AssetId, ids.ColumnId, ids.NamespaceId, ids.MaterializationId, ids.RunId, ids.EventId, ids.SegmentId, ids.CommitId,
     ids.SnapshotId, ids.DeploymentId, ids.WriteId, ids.WriterId, ids.HolderId, ids.DropId,
-    ids.WorkerId, ids.RequestId, ids.ResultId,
+    ids.WorkerId, ids.RequestId, ids.ResultId, ids.ConsumedListId,
 )  # fmt: skip
 NOT_ULIDS = (
     ULID.lower(), ULID[:-1], f"{ULID}0", f"8{ULID[1:]}", f"Z{ULID[1:]}", *(f"{ULID[:-1]}{letter}" for letter in "ILOUilou"),

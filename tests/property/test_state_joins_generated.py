@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arco.fold.arrow_rows import arrow_table, rows_of
 from arco.fold.joins import joined
-from arco.fold.shapes import arrow_rows, plain_rows
 from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Column, Kind, Row, Table, bucket_of
 from arco.fold.work import StateFile
@@ -85,7 +85,7 @@ def _written(table: Table, folder: Path, name: str, rows: Any) -> tuple[StateFil
     if not given_rows:
         return ()
     place = folder / f"{name}.parquet"
-    pq.write_table(arrow_rows(table, given_rows), place)
+    pq.write_table(arrow_table(table, given_rows), place)
     data = place.read_bytes()
     return (
         StateFile(
@@ -107,6 +107,6 @@ async def _read(table: Table, layers: Layers, folder: Path, tail: list[dict[str,
     )
     try:
         relation = await reader.relation(table)
-        return plain_rows(table, reader.session.execute(f"SELECT * FROM {relation}").to_arrow_table())
+        return list(rows_of(table, reader.session.execute(f"SELECT * FROM {relation}").to_arrow_table()))
     finally:
         reader.close()

@@ -1,6 +1,7 @@
 """Rows of state as Arrow and back: the types of the files, and nothing of how rows are joined or read.
 
-A moment is milliseconds in a row and a timestamp with microseconds in UTC in a file, as every engine writes it.
+A moment is milliseconds in a row and a timestamp of microseconds in a file: of UTC, and without a zone, because DuckDB needs an
+extension to show one that has it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +16,10 @@ _TYPES = {
     Kind.LONG: pa.int64(),
     Kind.REAL: pa.float64(),
     Kind.FLAG: pa.bool_(),
-    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
+    Kind.MOMENT: pa.timestamp("us"),
     Kind.TEXTS: pa.list_(pa.string()),
 }
-_IN_MS = pa.timestamp("ms", tz="UTC")
+_IN_MS = pa.timestamp("ms")
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -31,6 +32,11 @@ def arrow_struct(table: Table, rows: Sequence[Row]) -> pa.StructArray:
     columns = list(table.columns())
     arrays = [_array(column, rows) for column in columns]
     return pa.StructArray.from_arrays(arrays, fields=list(arrow_schema(table)))
+
+
+def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
+    """Rows as a table."""
+    return pa.Table.from_arrays([_array(column, rows) for column in table.columns()], schema=arrow_schema(table))
 
 
 def rows_of(table: Table, found: pa.Table) -> Iterator[dict[str, Any]]:

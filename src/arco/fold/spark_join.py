@@ -14,7 +14,7 @@ _TYPES = {
     Kind.LONG: "bigint",
     Kind.REAL: "double",
     Kind.FLAG: "boolean",
-    Kind.MOMENT: "timestamp",
+    Kind.MOMENT: "timestamp_ntz",
     Kind.TEXTS: "array<string>",
 }
 

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from arco.fold.shapes import arrow_rows, arrow_schema
+from arco.fold.arrow_rows import arrow_schema, arrow_table
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
 from arco.read.cut import Cut
@@ -128,7 +128,7 @@ class Reader:
 
     def _tail_of(self, table: Table) -> str:
         relation = f"tail_{table.name}"
-        self._hold(relation, lambda: arrow_rows(table, self._tail[table.name]))
+        self._hold(relation, lambda: arrow_table(table, self._tail[table.name]))
         return name(relation)
 
     def _nothing_of(self, table: Table) -> str:

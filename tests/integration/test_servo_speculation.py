@@ -20,9 +20,9 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 
 from arco import accepted_values, asset, row_count, static, unique
+from arco.fold.spark_session import Session, SparkSettings
 from arco.ledger.run_state import RunState
 from arco.servo.execute.file_access import files_below, plain_path
-from arco.servo.execute.spark_session import Session, SparkSettings
 from fixtures.servo.frames import MARKS
 from fixtures.servo.lake import Lake
 from fixtures.servo.runs import Runs, ended

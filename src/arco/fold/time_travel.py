@@ -6,11 +6,17 @@ beyond reach, with the oldest moment that can be asked for.
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from arco.fold.heads import Heads
 from arco.fold.manifests import C, Link, Manifest, RootManifest
-from arco.kernel.errors import BeyondReach
+from arco.kernel.errors import BeyondReach, NotFound
 from arco.ledger.envelope import EventTime
 from arco.storage.keys import Head
+
+
+class _Place(msgspec.Struct):
+    sequence: int
 
 
 async def manifest_as_of(heads: Heads, head: Head, at_ms: int) -> Manifest:
@@ -23,6 +29,35 @@ async def cut_as_of(heads: Heads, at_ms: int) -> RootManifest:
     """The cut through all heads that readers saw at a moment."""
     root = await heads.read_root()
     return await _as_of(root.manifest, at_ms, heads.clock.now_ms(), heads.root_manifest)
+
+
+async def cut_at_sequence(heads: Heads, newest: RootManifest, sequence: int) -> RootManifest | None:
+    """The cut with a number, from the chain that ends in a newer one. None: it was collected."""
+    try:
+        return await _at(newest, sequence, heads.root_manifest)
+    except BeyondReach:
+        return None
+
+
+async def cut_by_id(heads: Heads, snapshot: str) -> RootManifest:
+    """A cut by its id. One that was written and never counted is none."""
+    newest = (await heads.read_root()).manifest
+    stored = await heads.store.get(heads.manifest_key(Head.ROOT, snapshot))
+    if newest is None or stored is None:
+        raise NotFound(f"there is no snapshot {snapshot}", hint="ask for the current one, or by its time")
+    sequence = msgspec.json.decode(stored.data, type=_Place).sequence
+    found = await cut_at_sequence(heads, newest, sequence) if 1 <= sequence <= newest.sequence else None
+    if found is None or found.snapshot != snapshot:
+        raise NotFound(f"there is no snapshot {snapshot}", hint="ask for the current one, or by its time")
+    return found
+
+
+async def _at(newest: C, sequence: int, load: Callable[[Link], Awaitable[C]]) -> C:
+    current = newest
+    while current.sequence > sequence and current.previous is not None:
+        links = (*reversed(current.earlier), current.previous)
+        current = await load(next((one for one in links if one.sequence >= sequence), current.previous))
+    return current
 
 
 async def _as_of(newest: C | None, at_ms: int, now_ms: int, load: Callable[[Link], Awaitable[C]]) -> C:

@@ -257,6 +257,9 @@ LEDGER_READS_MAX = 32
 # Files of state that one reader fetches and checks side by side: protects memory and the store.
 STATE_FETCHES_MAX = 16
 
+# Cuts that one reader keeps open: each holds its names and its lineage in memory.
+OPEN_CUTS_MAX = 8
+
 # One page of a list of answers, and what a walk along lineage collects before it says that there is more.
 ANSWER_PAGE_ITEMS_MAX = 1000
 LINEAGE_NODES_MAX = 10_000

@@ -1,0 +1,99 @@
+"""What is not folded yet, as contributions: fresh reads add it to a cut and follow the same rules.
+
+The heads are read first, the ledger after them: a segment that is folded in between is in neither the old cut nor consumed by it,
+so it is read here, and joining it twice changes nothing. What runs have not told the ledger yet is read from their logs.
+Servers may read this; browsers never do.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from arco.fold.consumed import ConsumedLists
+from arco.fold.finding import Finder
+from arco.fold.heads import Heads
+from arco.fold.manifests import RootManifest
+from arco.fold.segment_rows import shred_segment
+from arco.fold.shredding import shred_for
+from arco.fold.tables import FOLDED_FROM
+from arco.fold.vocabulary import Row
+from arco.kernel.errors import InvalidInput, UnknownFormat
+from arco.kernel.ids import RunId
+from arco.kernel.limits import LEDGER_READS_MAX
+from arco.ledger.outstanding import outstanding, run_ids
+from arco.storage.keys import Domain, Head
+
+Rows = dict[str, list[Row]]
+
+
+class Tails:
+    """The tails of one workspace. What a cut has consumed is remembered."""
+
+    def __init__(self, heads: Heads) -> None:
+        self._heads = heads
+        self._lists = ConsumedLists(heads.store, heads.scope, heads.clock, heads.entropy)
+        self._finder = Finder(heads.store, heads.scope, self._lists, heads.clock, heads.entropy, listing=True)
+
+    async def of(
+        self,
+        root: RootManifest | None,
+        heads: Sequence[Head] = tuple(FOLDED_FROM),
+        *,
+        told: Collection[str] = frozenset(),
+    ) -> Rows:
+        """Everything that a cut does not have, by the name of its table. `told` are runs whose end the cut has."""
+        found: Rows = defaultdict(list)
+        # Before the ledger: what a run delivers from now on is found in its log or in the ledger.
+        runs = [run for run in await run_ids(self._heads.store, self._heads.scope) if run not in told]
+        for rows in await asyncio.gather(*(self._of_head(root, head) for head in heads)):
+            for table, some in rows.items():
+                found[table] += some
+        for table, some in (await self._of_runs(runs, heads)).items():
+            found[table] += some
+        return dict(found)
+
+    async def _of_head(self, root: RootManifest | None, head: Head) -> Rows:
+        link = next((one.manifest for one in (root.heads if root else ()) if one.head == head.value), None)
+        manifest = None if link is None else await self._heads.manifest(head, link)
+        consumed = await self._lists.of(head, manifest)
+        names = list((await self._finder.find(head, consumed, receipts=False)).segments)
+        found: Rows = defaultdict(list)
+        for start in range(0, len(names), LEDGER_READS_MAX):
+            keys = [self._lists.full(name) for name in names[start : start + LEDGER_READS_MAX]]
+            for key, stored in zip(keys, await asyncio.gather(*map(self._heads.store.get, keys)), strict=True):
+                if stored is not None:  # else it was folded and moved aside meanwhile: the next cut has it
+                    _add(found, head, key, stored.data)
+        return found
+
+    async def _of_runs(self, runs: Iterable[RunId], heads: Sequence[Head]) -> Rows:
+        """What runs did that the ledger may not say yet."""
+        found: Rows = defaultdict(list)
+        wanted = list(runs)
+        for head in heads:
+            for domain in FOLDED_FROM[head]:
+                if domain not in _OWED_BY_RUNS:
+                    continue
+                told = await outstanding(
+                    self._heads.store, self._heads.scope, wanted, domain, self._heads.clock, self._heads.entropy
+                )
+                for event in told.happened:
+                    try:
+                        for table, row in shred_for(head, event):
+                            found[table.name].append(row)
+                    except (InvalidInput, UnknownFormat):
+                        continue  # the fold will refuse it and say so
+        return found
+
+
+_OWED_BY_RUNS = (Domain.EXECUTION, Domain.QUALITY, Domain.LINEAGE)
+
+
+def _add(found: Rows, head: Head, key: str, data: bytes) -> None:
+    start = 0
+    while True:
+        shredded = shred_segment(head, key, data, start)
+        for table, rows in shredded.rows.items():
+            found[table] += rows
+        start += sum(shredded.report.rows.values())
+        if start >= shredded.report.rows_in_all or not shredded.rows:
+            return

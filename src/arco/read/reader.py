@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from arco.fold.arrow_rows import arrow_schema, arrow_table
+from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
 from arco.read.cut import Cut
@@ -63,6 +64,11 @@ class Reader:
         buckets = ", ".join(str(bucket) for bucket in sorted({bucket_of(value) for value in wanted})) or "-1"
         values = ", ".join(text(value) for value in wanted) or "NULL"
         return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
+
+    async def name_tables(self) -> None:
+        """Every table by its name, for questions that people write themselves."""
+        for table in TABLES:
+            self.session.execute(f"CREATE VIEW {name(table.name)} AS SELECT * FROM {await self.relation(table)}")
 
     async def spread_in(self, table: Table, files: Collection[StateFile]) -> set[str]:
         """The values of the spreading column in some files of this cut, and in the tail."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
@@ -17,7 +18,7 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import NoSuchTable
 from arco.kernel.scope import Scope
-from arco.storage.roots import open_root, parse_root
+from arco.storage.roots import Root, open_root, parse_root
 from arco.surface.cli.flags import Where
 from arco.surface.cli.settings import load_settings, person
 from arco.surface.http.client_config import base_uri
@@ -32,6 +33,13 @@ class Opened:
     root: str
     warehouse: str
     author: Author
+    folder: Path | None
+    """The folder that the root is, if it is one."""
+
+    @property
+    def place(self) -> str:
+        """The root as any process of this machine opens it, wherever it was started."""
+        return self.root if self.folder is None else str(self.folder)
 
     def key(self, operation: str) -> RequestKey:
         """A command is not repeated by anybody, so its key leaves no marker."""
@@ -57,11 +65,15 @@ async def opened(where: Where) -> AsyncIterator[Opened]:
         catalog = Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy)
         author = Author(person(), f"arco-cli/{version('arco')}")
         try:
-            yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author)
+            yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author, _folder(root))
         finally:
             await catalog.parts.afterwards.settle()
     finally:
         await store.close()
+
+
+def _folder(root: Root) -> Path | None:
+    return Path(root.path).resolve() if root.kind == "file" else None
 
 
 def _where_it_went(names: Names, place: Place) -> str:

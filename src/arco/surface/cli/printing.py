@@ -23,6 +23,11 @@ def say(text: str) -> None:
     typer.echo(shown(text))
 
 
+def say_aside(text: str) -> None:
+    """One sentence that is no part of the answer: programs that read the answer do not get it."""
+    typer.echo(shown(text), err=True)
+
+
 def shown(text: str) -> str:
     """A text of whoever wrote it, harmless to a terminal: nothing in it moves the cursor or turns the direction."""
     if text.isascii() and text.isprintable():

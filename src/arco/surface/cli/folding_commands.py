@@ -1,0 +1,99 @@
+"""The commands on folded state: `fold`, `rebuild`, `query`. Only what the shell sees of them."""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Json, Options, Root, Warehouse, Where
+
+Master = Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs: local[*], or the address of a cluster.")]
+
+
+def fold(
+    follow: Annotated[bool, typer.Option("--follow", help="Go on: look again every few seconds.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look, with --follow.")] = 10,
+    spark: Master = "local[*]",
+    json: Json = False,
+    root: Root = None,
+    option: Options = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Bring what everybody can query up to date: new events of the ledger, and commits of tables.
+
+    Any number may fold at once; nothing is folded twice and nothing is lost. Spark is started only if there is something new.
+    Exits 1 if a part could not be folded; the others are.
+
+    Examples:
+
+      arco fold --root ./lake
+
+      arco fold --root ./lake --follow --every 5
+    """
+    command = import_module("arco.surface.cli.folding")
+    where = Where.of(root, option, warehouse)
+    going = command.fold(where, master=spark, follow=follow, every_s=every, json=json)
+    try:
+        if not import_module("asyncio").run(going):
+            raise typer.Exit(1)
+    except KeyboardInterrupt:
+        raise typer.Exit(0 if follow else 130) from None
+
+
+def rebuild(
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DOMAIN", help="execution, quality, lineage, assets, iceberg or search (repeatable); all."),
+    ] = None,
+    spark: Master = "local[*]",
+    json: Json = False,
+    root: Root = None,
+    option: Options = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Make the folded state again from every event there is, archived ones too. The rows are the same.
+
+    The way out if a file of state is damaged or gone. Readers go on with the old state until the new one is published.
+
+    Example:
+
+      arco rebuild --root ./lake --domain execution
+    """
+    command = import_module("arco.surface.cli.folding")
+    import_module("asyncio").run(command.rebuild(Where.of(root, option, warehouse), domain or [], master=spark, json=json))
+
+
+def query(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from standard input.")],
+    as_of: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The state at a time, such as 2025-01-31T12:00.")
+    ] = None,
+    as_of_run: Annotated[str | None, typer.Option(metavar="RUN", help="The state that first had all of a run.")] = None,
+    snapshot: Annotated[str | None, typer.Option(metavar="ID", help="The state with this id.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Also what is not folded yet.")] = False,
+    json: Json = False,
+    root: Root = None,
+    option: Options = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Ask the catalog's own state in SQL: runs, tasks, materializations, partitions, quality_results, lineage_edges, assets, …
+
+    DuckDB answers, from the files of one published state. `arco query "SHOW TABLES"` is not a SELECT: docs/state.md has the
+    tables.
+
+    Examples:
+
+      arco query "SELECT run_id, state, ended_at FROM runs ORDER BY created_at DESC LIMIT 5"
+
+      arco query "SELECT asset, count(*) FROM partitions GROUP BY 1" --fresh
+    """
+    command = import_module("arco.surface.cli.querying")
+    library = import_module("arco.read.library")
+    binding = library.Binding(command.moment(as_of), as_of_run, snapshot, fresh)
+    asked = command.query(Where.of(root, option, warehouse), command.given(sql), binding, json=json)
+    import_module("asyncio").run(asked)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (fold, rebuild, query):
+        app.command()(command)

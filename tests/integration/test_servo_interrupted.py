@@ -126,6 +126,12 @@ def last_run(folder: Path) -> dict[str, Any]:
     return found | {"tasks": {one["asset"]: one["status"] for one in found["tasks"]}}
 
 
+def told_to_end(folder: Path) -> bool:
+    """Whether the log of a run has it that the run is to end."""
+    entries = (folder / "lake").glob("*/*/_catalog/runs/*/log/*.json")
+    return any("run_cancel_requested" in entry.read_text() for entry in entries)
+
+
 def ids(folder: Path, table: str) -> list[int]:
     rows = arco.connect(str(folder / "lake")).table(table).to_arrow()
     return sorted(rows.column("id").to_pylist())
@@ -157,6 +163,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_resume_goes_on(folder: Path) -> None
     terminal.until((folder / "waiting").exists)
     terminal.interrupt()
     assert "once more leaves at once" in terminal.first_error()
+    terminal.until(lambda: told_to_end(folder))
     terminal.interrupt()
     code, _, err = terminal.ends()
     found = last_run(folder)

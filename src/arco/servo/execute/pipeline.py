@@ -115,14 +115,14 @@ class Pipeline:
         """Drive a run to its end. Cancelled, it stops what it started and writes down that it did."""
         if started.log.state.is_finished and not started.log.state.owed:
             return started.log.state
-        deployment = await self.deployments.load(started.plan.spec.deployment)
         if started.log.state.run.stopping is not None:
-            return await self._given_up(started, deployment, seize=seize)
-        snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
+            return await self._given_up(started, seize=seize)
         try:
+            deployment = await self.deployments.load(started.plan.spec.deployment)
+            snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
             session = await opened(partial(open_session, self._settings(), self.root, self.options))
         except asyncio.CancelledError:
-            return await self._given_up(started, deployment, seize=seize)
+            return await self._given_up(started, seize=seize)
         try:
             return await self._driven(started, deployment, snapshot, session, seize=seize)
         finally:
@@ -154,8 +154,9 @@ class Pipeline:
         finally:
             threads.close()
 
-    async def _given_up(self, started: Started, deployment: Deployment, *, seize: bool) -> RunState:
+    async def _given_up(self, started: Started, *, seize: bool) -> RunState:
         """The end of a run in which nothing more is to begin: that needs no Spark."""
+        deployment = await self.deployments.load(started.plan.spec.deployment)
         async with self._driver(started, deployment, _Nobody(), seize=seize) as driver:
             driver.cancel(self.by, _INTERRUPTED)
             return await driver.drive()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openlineage.client import OpenLineageClient, event_v2
 
 from .arco_server import arco_server
 
@@ -107,18 +108,16 @@ def test_openlineage_is_taken_where_its_clients_post(address: str, root: Path, p
 
 
 def test_the_client_of_openlineage_itself(address: str, root: Path) -> None:
-    client = pytest.importorskip("openlineage.client", reason="openlineage-python is not installed")
-    event = pytest.importorskip("openlineage.client.event_v2")
     before = stats(root)["lineage"]["events"]
-    sender = client.OpenLineageClient(url=address)
+    sender = OpenLineageClient(url=address)
     sender.emit(
-        event.RunEvent(
+        event_v2.RunEvent(
             eventTime="2025-10-12T09:08:07.065123+00:00",
-            eventType=event.RunState.COMPLETE,
-            run=event.Run(runId=RUN),
-            job=event.Job(namespace="airflow", name="load.orders"),
-            inputs=[event.InputDataset(namespace="postgres://db:5432", name="public.orders")],
-            outputs=[event.OutputDataset(namespace="s3://lake", name="warehouse/orders")],
+            eventType=event_v2.RunState.COMPLETE,
+            run=event_v2.Run(runId=RUN),
+            job=event_v2.Job(namespace="airflow", name="load.orders"),
+            inputs=[event_v2.InputDataset(namespace="postgres://db:5432", name="public.orders")],
+            outputs=[event_v2.OutputDataset(namespace="s3://lake", name="warehouse/orders")],
             producer=PRODUCER,
         )
     )

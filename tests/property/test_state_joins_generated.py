@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arco.fold.arrow_rows import arrow_table, rows_of
+from arco.fold.arrow_rows import rows_of
 from arco.fold.joins import joined
 from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Column, Kind, Row, Table, bucket_of
@@ -20,6 +19,7 @@ from arco.read.cut import Cut, Layers
 from arco.read.files import Files
 from arco.read.reader import Reader
 from arco.storage.memory import MemoryStore
+from fixtures.state.state_files import state_file
 
 _VALUES: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.TEXT: st.sampled_from(["", "a", "b'c", 'd"e', "ü", "zz"]),
@@ -84,21 +84,9 @@ def _written(table: Table, folder: Path, name: str, rows: Any) -> tuple[StateFil
     given_rows: list[Row] = list(rows)
     if not given_rows:
         return ()
-    place = folder / f"{name}.parquet"
-    pq.write_table(arrow_table(table, given_rows), place)
-    data = place.read_bytes()
-    return (
-        StateFile(
-            table=table.name,
-            key=place.name,
-            checksum=hashlib.sha256(data).hexdigest(),
-            rows=len(given_rows),
-            bytes=len(data),
-            buckets=tuple(sorted({row[BUCKET] for row in given_rows})),
-            least=(),
-            greatest=(),
-        ),
-    )
+    file, data = state_file(table, given_rows, f"{name}.parquet")
+    (folder / file.key).write_bytes(data)
+    return (file,)
 
 
 async def _read(table: Table, layers: Layers, folder: Path, tail: list[dict[str, Any]]) -> list[dict[str, Any]]:

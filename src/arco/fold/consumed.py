@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from arco.fold.gaps import Ranges, ranges_of, united
 from arco.fold.manifests import ListRef, Manifest
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
@@ -26,6 +25,7 @@ from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import ConsumedListId, UlidSource
 from arco.kernel.limits import CONSUMED_LIST_NAMES_MAX, CONSUMED_LISTS_MAX, FOLD_NAME_ATTEMPTS_MAX, FOLD_READS_MAX
 from arco.kernel.scope import Scope
+from arco.ledger.segment_numbers import Ranges, ranges_of, united
 from arco.storage.keys import ConsumedKey, Head, prefix_of
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
 from arco.storage.readback import put_settled

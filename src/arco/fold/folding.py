@@ -18,7 +18,7 @@ import msgspec
 from arco.fold.consumed import Consumed, ConsumedLists, Loaded
 from arco.fold.dead_letters import write_letters
 from arco.fold.finding import Batches, Finder, Found
-from arco.fold.gaps import Ranges, gaps_of, still_open, united
+from arco.fold.gaps import gaps_of, still_open
 from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
 from arco.fold.receipt_events import ReceiptEvents
@@ -28,6 +28,7 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, NotFound
 from arco.kernel.ids import UlidSource
 from arco.kernel.limits import CONSUMED_LISTS_MAX, FOLD_GAPS_MAX, SWAP_ATTEMPTS_MAX
+from arco.ledger.segment_numbers import Ranges, united
 from arco.storage.keys import Head
 from arco.storage.readback import pause_s
 

@@ -15,7 +15,7 @@ import msgspec
 from arco.fold.consumed import Loaded
 from arco.fold.finding import key_of
 from arco.fold.folding import Folding, joined_writers, reported, with_deltas
-from arco.fold.gaps import Ranges, gaps_of, ranges_of
+from arco.fold.gaps import gaps_of
 from arco.fold.heads import Standing
 from arco.fold.manifests import FORMAT, Link, ListRef, Made, Manifest, TableState
 from arco.fold.tables import FOLDED_FROM
@@ -24,6 +24,7 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import AskOperator, Conflict, InvalidInput, NotFound
 from arco.kernel.ids import SegmentId
 from arco.kernel.limits import CONSUMED_LIST_NAMES_MAX, SWAP_ATTEMPTS_MAX
+from arco.ledger.segment_numbers import Ranges, ranges_of
 from arco.storage.keys import ArchivedSegmentKey, Domain, Head, SegmentKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.readback import pause_s

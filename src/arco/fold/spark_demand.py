@@ -4,7 +4,7 @@ Most looks at a ledger find nothing new. They cost a few requests, and no JVM.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -46,7 +46,6 @@ class OnDemand:
         async with self._opening:
             if self._fold is None:
                 self.starting()
-                opening: Awaitable[Session] = opened(partial(open_session, self.settings, self.root, self.options))
-                self._session = await opening
+                self._session = await opened(partial(open_session, self.settings, self.root, self.options))
                 self._fold = SparkFold(self._session, self.root, self.options, self.scope)
             return self._fold

@@ -10,33 +10,21 @@ Three things are decided here and nowhere else.
 Partitions and lineage of ranges: a publish of a range has one row per partition, an execution has one row with ranges.
 """
 
+from collections.abc import Callable
+
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
 
 
-def _text(name: str, about: str = "") -> Column:
-    return Column(name, Kind.TEXT, about)
+def _columns_of(kind: Kind) -> Callable[..., Column]:
+    def column(name: str, about: str = "") -> Column:
+        return Column(name, kind, about)
+
+    return column
 
 
-def _long(name: str, about: str = "") -> Column:
-    return Column(name, Kind.LONG, about)
-
-
-def _real(name: str, about: str = "") -> Column:
-    return Column(name, Kind.REAL, about)
-
-
-def _flag(name: str, about: str = "") -> Column:
-    return Column(name, Kind.FLAG, about)
-
-
-def _moment(name: str, about: str = "") -> Column:
-    return Column(name, Kind.MOMENT, about)
-
-
-def _texts(name: str, about: str = "") -> Column:
-    return Column(name, Kind.TEXTS, about)
-
+_text, _long, _real = _columns_of(Kind.TEXT), _columns_of(Kind.LONG), _columns_of(Kind.REAL)
+_flag, _moment, _texts = _columns_of(Kind.FLAG), _columns_of(Kind.MOMENT), _columns_of(Kind.TEXTS)
 
 _WHO_MADE_IT = (
     _text("materialization_id"),

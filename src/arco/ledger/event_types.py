@@ -121,7 +121,7 @@ def _schema(kind: EventKind) -> dict[str, Any]:
 def _identifier_schema(wanted: type) -> dict[str, Any]:
     if issubclass(wanted, Identifier):
         return {"type": "string", "pattern": f"^(?:{wanted.pattern.pattern})$"}
-    raise NotImplementedError(wanted)
+    raise TypeError(f"no schema is known for {wanted.__name__}")
 
 
 def _unknown(event: Event) -> SetAside:

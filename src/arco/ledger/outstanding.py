@@ -13,7 +13,7 @@ enter: writing.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from arco.kernel.clock import Clock
@@ -64,21 +64,21 @@ async def run_ids(store: ObjectStore, scope: Scope) -> list[RunId]:
 
 
 async def outstanding(
-    store: ObjectStore, scope: Scope, runs: Iterable[RunId], domain: Domain, clock: Clock, entropy: Entropy
+    store: ObjectStore, scope: Scope, runs: Iterable[RunId], domains: Collection[Domain], clock: Clock, entropy: Entropy
 ) -> Outstanding:
-    """What the logs of some runs say that belongs to a domain. A run that was never created, or was deleted, says nothing."""
+    """What the logs of some runs say that belongs to some domains. A run that was never created, or was deleted, says nothing."""
     wanted = list(runs)
     read: list[Outstanding] = []
     for start in range(0, len(wanted), PLANNING_READS_MAX):
         some = wanted[start : start + PLANNING_READS_MAX]
-        read += await asyncio.gather(*(_of_run(store, scope, run, domain, clock, entropy) for run in some))
+        read += await asyncio.gather(*(_of_run(store, scope, run, domains, clock, entropy) for run in some))
     return Outstanding(
         tuple(event for one in read for event in one.happened), tuple(one for found in read for one in found.maybe)
     )
 
 
 async def _of_run(
-    store: ObjectStore, scope: Scope, run: RunId, domain: Domain, clock: Clock, entropy: Entropy
+    store: ObjectStore, scope: Scope, run: RunId, domains: Collection[Domain], clock: Clock, entropy: Entropy
 ) -> Outstanding:
     happened: list[Event] = []
     last_ms = 0
@@ -86,7 +86,7 @@ async def _of_run(
     def seen(log: RunLog, batch: Batch) -> None:
         nonlocal last_ms
         last_ms = max(last_ms, batch.at_ms)
-        happened.extend(_sealed(log.state.owed.get(batch.sequence, ()), domain, scope, last_ms))
+        happened.extend(_sealed(log.state.owed.get(batch.sequence, ()), domains, scope, last_ms))
 
     try:
         log, _ = await RunLog.open(store, scope, run, clock, entropy, seen)
@@ -94,16 +94,16 @@ async def _of_run(
         return Outstanding()
     staged = (log.state.tasks[task].staged for task in log.state.active)
     maybe = (
-        MaybeLanded(one.materialization_id, tuple(_sealed(one.events, domain, scope, one.at_ms)))
+        MaybeLanded(one.materialization_id, tuple(_sealed(one.events, domains, scope, one.at_ms)))
         for one in staged
         if one is not None
     )
     return Outstanding(tuple(happened), tuple(one for one in maybe if one.events))
 
 
-def _sealed(drafts: Iterable[Draft], domain: Domain, scope: Scope, at_ms: int) -> Iterable[Event]:
+def _sealed(drafts: Iterable[Draft], domains: Collection[Domain], scope: Scope, at_ms: int) -> Iterable[Event]:
     """The events as the ledger will have them, but for the position: that of the moment when they were written down."""
-    for place, draft in enumerate(one for one in drafts if one.type.domain == domain.value):
+    for place, draft in enumerate(one for one in drafts if one.type.domain in domains):
         event_id = draft.id or keyed_event_id(scope, draft)
         tick = (at_ms << 16) + min(place, 0xFFFF)
         position = Position(encode_ulid(tick << 64 | int(fingerprint("unsent event", event_id)[:16], 16)))

@@ -16,7 +16,7 @@ from arco.kernel.limits import LEDGER_TAIL_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.event_types import SetAside, read_data
 from arco.ledger.segment import Segment, decode_segment
-from arco.ledger.tailing import gaps
+from arco.ledger.segment_numbers import Ranges, gaps
 from arco.storage.keys import Domain, SegmentKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
@@ -40,10 +40,10 @@ class DayAmount(Amount, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Numbers that a writer has given and no segment has."""
+    """Numbers that a writer has given and no segment has, as ranges, both ends included."""
 
     writer: str
-    missing: tuple[int, ...]
+    missing: Ranges
 
 
 class AsideCount(msgspec.Struct, frozen=True):

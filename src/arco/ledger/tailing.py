@@ -23,7 +23,7 @@ import msgspec
 from arco.kernel.clock import Clock, utc_date
 from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import WriterId, clip
+from arco.kernel.ids import clip
 from arco.kernel.limits import LEDGER_RECENT_DAYS_MAX, LEDGER_TAIL_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.reading import segments
@@ -178,17 +178,6 @@ class Tail:
             names = self._recent.pop(day)
             if names:
                 self._old[day] = _summed(names)
-
-
-def gaps(seen: Iterable[tuple[WriterId, int]]) -> dict[WriterId, tuple[int, ...]]:
-    """The numbers that are missing below the greatest of each writer: segments that were lost, or are not here yet."""
-    numbers: dict[WriterId, set[int]] = defaultdict(set)
-    for writer, number in seen:
-        numbers[writer].add(number)
-    missing = {
-        writer: tuple(number for number in range(1, max(its)) if number not in its) for writer, its in numbers.items()
-    }
-    return {writer: its for writer, its in sorted(missing.items()) if its}
 
 
 def _decoded(key: SegmentKey, data: bytes) -> Found:

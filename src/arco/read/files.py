@@ -28,7 +28,6 @@ class Files:
         self._cache = cache or (None if self._kept is None else Path(self._kept.name))
         self._ready: dict[str, asyncio.Future[str]] = {}
         self._fetching = asyncio.Semaphore(STATE_FETCHES_MAX)
-        self.bytes_read = 0
 
     async def paths(self, files: Iterable[StateFile]) -> list[str]:
         """Where the files lie on this machine, each checked."""
@@ -60,7 +59,6 @@ class Files:
         found = await self._store.get(file.key)
         if found is None:
             raise _gone(file)
-        self.bytes_read += len(found.data)
         _check(hashlib.sha256(found.data).hexdigest(), file)
         await asyncio.to_thread(_keep, place, found.data)
         return str(place)

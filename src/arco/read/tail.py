@@ -68,20 +68,17 @@ class Tails:
     async def _of_runs(self, runs: Iterable[RunId], heads: Sequence[Head]) -> Rows:
         """What runs did that the ledger may not say yet."""
         found: Rows = defaultdict(list)
-        wanted = list(runs)
-        for head in heads:
-            for domain in FOLDED_FROM[head]:
-                if domain not in _OWED_BY_RUNS:
-                    continue
-                told = await outstanding(
-                    self._heads.store, self._heads.scope, wanted, domain, self._heads.clock, self._heads.entropy
-                )
-                for event in told.happened:
-                    try:
-                        for table, row in shred_for(head, event):
-                            found[table.name].append(row)
-                    except (InvalidInput, UnknownFormat):
-                        continue  # the fold will refuse it and say so
+        owed = {domain: head for head in heads for domain in FOLDED_FROM[head] if domain in _OWED_BY_RUNS}
+        told = await outstanding(
+            self._heads.store, self._heads.scope, runs, tuple(owed), self._heads.clock, self._heads.entropy
+        )
+        for event in told.happened:
+            try:
+                contributed = shred_for(owed[Domain(event.type.domain)], event)
+            except (InvalidInput, UnknownFormat):
+                continue  # the fold will refuse it and say so
+            for table, row in contributed:
+                found[table.name].append(row)
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from arco.fold.archiving import original
 from arco.fold.dead_letters import letter_key
 from arco.fold.folding import Folding
-from arco.fold.gaps import gaps_of, ranges_of
+from arco.fold.gaps import gaps_of
 from arco.fold.heads import HeadCodec
 from arco.fold.joins import State, joined
 from arco.fold.manifests import Link, Manifest, decode_manifest
@@ -18,6 +18,7 @@ from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import SegmentId
 from arco.ledger.envelope import Event, encode
 from arco.ledger.segment import Segment, decode_segment
+from arco.ledger.segment_numbers import ranges_of
 from arco.storage.cas import CasObject
 from arco.storage.keys import Head, HeadKey, parse
 from arco_sim import invariants

@@ -2,10 +2,11 @@
 
 import pytest
 
-from arco.fold.gaps import gaps_of, holes, ranges_of, still_open, united
+from arco.fold.gaps import gaps_of, still_open
 from arco.fold.manifests import Gap
 from arco.fold.notifying import notify
 from arco.kernel.ids import WriterId
+from arco.ledger.segment_numbers import holes, ranges_of, united
 from arco_sim.scenarios.fold_work import SCOPE
 from unit.fold.ground import HEAD, Ground, story
 

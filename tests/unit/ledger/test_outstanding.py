@@ -51,7 +51,7 @@ def test_every_run_is_found_once_whatever_its_size() -> None:
 def test_a_run_that_is_gone_says_nothing() -> None:
     async def story() -> None:
         found = await outstanding(
-            MemoryStore(HandClock()), SCOPE, [RunId(encode_ulid(1))], Domain.EXECUTION, SystemClock(), SystemEntropy()
+            MemoryStore(HandClock()), SCOPE, [RunId(encode_ulid(1))], (Domain.EXECUTION,), SystemClock(), SystemEntropy()
         )
         assert found == Outstanding()
 

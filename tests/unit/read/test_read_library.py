@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from arco.fold.folding import Folding
@@ -13,6 +14,7 @@ from arco.fold.passes import fold_pass
 from arco.fold.tables import MATERIALIZATIONS, PARTITIONS
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import BeyondReach, CorruptObject, InvalidInput, NotFound
+from arco.kernel.ids import RunId
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
@@ -27,9 +29,13 @@ from arco.ledger.execution_events import (
     TaskBegun,
 )
 from arco.ledger.payloads import derived_event_id
+from arco.ledger.run_entries import RunCreated as RunEntry
+from arco.ledger.run_entries import Trigger
+from arco.ledger.run_log import RunLog
+from arco.ledger.run_state import Outline
 from arco.read.library import Binding, Library
 from arco.read.runs import run_outputs
-from arco.storage.keys import Domain
+from arco.storage.keys import Domain, RunPlanKey
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Absent
 from fixtures.state.arrow_work import ArrowWork
@@ -139,6 +145,24 @@ def test_the_current_state_is_what_was_folded_and_a_fresh_one_has_the_rest(tmp_p
         await ground.fold()
         assert await ground.published() == ["m1", "m2"]
         assert await ground.published(Binding(fresh=True)) == ["m1", "m2"]
+
+    run(test, tmp_path)
+
+
+def test_a_fresh_state_has_what_a_run_has_not_told_the_ledger_yet(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        plan = msgspec.json.encode({"spec": {"tasks": [{"id": "t1", "depends_on": []}]}})
+        await ground.store.put(str(RunPlanKey(SCOPE, RunId(RUN))), plan, Absent())
+        log = RunLog(ground.store, SCOPE, RunId(RUN), Outline.of_plan(plan), ground.clock, SeededEntropy(2))
+        told = (created(), begun("t1"), made("m1"))
+        entry = RunEntry(plan_id="p", tasks=1, trigger=Trigger.MANUAL, who="me", max_parallelism=1, events=told)
+        assert await log.append([entry])
+        assert await ground.published() == []
+        assert await ground.published(Binding(fresh=True)) == ["m1"]
+        # Delivered in part, it is told by both, and is there once.
+        await ground.happened(*told)
+        await ground.fold()
+        assert await ground.published(Binding(fresh=True)) == ["m1"]
 
     run(test, tmp_path)
 

@@ -95,7 +95,7 @@ def test_a_missing_segment_is_a_gap(lake: Path) -> None:
     segments(lake, "execution")[1].unlink()
     code, found = stats(lake)
     assert code == 1
-    assert found["execution"]["gaps"] == [{"writer": header["writer_id"], "missing": [2]}]
+    assert found["execution"]["gaps"] == [{"writer": header["writer_id"], "missing": [[2, 2]]}]
     assert f"writer {header['writer_id']} lacks segment 2" in run(lake)[1]
 
 

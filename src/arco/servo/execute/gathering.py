@@ -128,7 +128,7 @@ async def _events(catalog: Catalog) -> tuple[list[Event], Outstanding]:
     events = [one for one in await reading.events(store, scope, Domain.EXECUTION) if one.source == SERVO]
     completed = {RunCompleted.of(event).run_id for event in events if event.type == RUN_COMPLETED}
     under_way = [run for run in runs if run not in completed]
-    return events, await outstanding(store, scope, under_way, Domain.EXECUTION, parts.clock, parts.entropy)
+    return events, await outstanding(store, scope, under_way, (Domain.EXECUTION,), parts.clock, parts.entropy)
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

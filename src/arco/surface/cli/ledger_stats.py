@@ -45,8 +45,9 @@ def _print_trouble(one: DomainStats) -> None:
     for aside in one.set_aside:
         say(f"  {one.domain}: {counted(aside.events, 'event')} of {aside.type} set aside: {aside.reason.replace('_', ' ')}")
     for gap in one.gaps:
-        shown = ", ".join(map(str, gap.missing[:_MISSING_SHOWN_MAX]))
-        more = len(gap.missing) - _MISSING_SHOWN_MAX
+        ranges = [str(first) if first == last else f"{first} to {last}" for first, last in gap.missing]
+        shown = ", ".join(ranges[:_MISSING_SHOWN_MAX])
+        more = len(ranges) - _MISSING_SHOWN_MAX
         say(f"  {one.domain}: writer {gap.writer} lacks segment {shown}{f' and {more} more' if more > 0 else ''}")
     for damage in one.damaged:
         say(f"  {one.domain}: damaged: {damage.message}")

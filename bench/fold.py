@@ -288,9 +288,8 @@ def median(spent: Sequence[Spent]) -> Spent:
 async def run(bench: Bench, rebuilt: int, history: int, rounds: int) -> None:
     cores = os.cpu_count()
     print(f"Load of the machine: {os.getloadavg()[0]:.1f} on {cores} cores.\n")
-    print(
-        f"| what | wall s (spread of {rounds}) | cpu s | events/s | by cpu alone, {cores} cores | goal |\n|---|---|---|---|---|---|"
-    )
+    print(f"| what | wall s (spread of {rounds}) | cpu s | events/s | by cpu alone, {cores} cores | goal |")
+    print("|---|---|---|---|---|---|")
 
     async def opening() -> None:
         bench.open()
@@ -305,11 +304,13 @@ async def run(bench: Bench, rebuilt: int, history: int, rounds: int) -> None:
     for count in (rebuilt, history):
         bench.lake.append(count - bench.lake.events)
         spent = await measured(bench.rebuild)
-        rate = against(count / spent.wall_s, REBUILD_EVENTS_PER_S, f"at least {REBUILD_EVENTS_PER_S:,}/s", at_least=True)
+        words = f"at least {REBUILD_EVENTS_PER_S:,}/s"
+        rate = against(count / spent.wall_s, REBUILD_EVENTS_PER_S, words, at_least=True)
         said(f"rebuild of {count:,} events", [spent], count, rate)
     many = await bench.batches(10_000, rounds)
     by_wall, by_cpu = median(many).wall_s / median(few).wall_s, median(many).processor_s / median(few).processor_s
-    goal = against(by_wall, HISTORY_RATIO, f"{by_wall:.2f}× of wall, {by_cpu:.2f}× of cpu, at most {HISTORY_RATIO}×")
+    words = f"{by_wall:.2f}× of wall, {by_cpu:.2f}× of cpu, at most {HISTORY_RATIO}×"
+    goal = against(by_wall, HISTORY_RATIO, words)
     said(f"10,000 events, {history:,} before the first of them", many, 10_000, goal)
     said("  these merged into the base, all of it written anew", [await measured(bench.merge)], 0)
     most = ", ".join(f"{name} {size:,} MB" for name, size in sorted(most_memory_mb().items()))

@@ -112,7 +112,7 @@ class SparkFold:
         parts = min(BUCKETS, max(by_rows, by_bytes))
         for part in range(parts):
             first, end = BUCKETS * part // parts, BUCKETS * (part + 1) // parts
-            own = tuple(file for file in files if any(first <= bucket < end for bucket in file.buckets))
+            own = {file.key: file.checksum for file in files if any(first <= one < end for one in file.buckets)}
             if own:
                 yield MergeTask(table, own, (first, end), self._place(into))
 

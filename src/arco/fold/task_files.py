@@ -21,7 +21,7 @@ from arco.fold.work import StateFile
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import OutcomeUnknown
-from arco.kernel.limits import STATE_ROW_GROUP_ROWS
+from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.keys import FileName, StateFileKey, Word
 from arco.storage.port import Absent, Landed, ObjectStore
@@ -103,6 +103,6 @@ class Lake:
 
 def _encoded(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", store_schema=False, row_group_size=STATE_ROW_GROUP_ROWS)
+    pq.write_table(rows, sink, compression="zstd", store_schema=False, row_group_size=STATE_ROW_GROUP_ROWS_MAX)
     data: bytes = sink.getvalue().to_pybytes()
     return data

@@ -113,21 +113,23 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """The rows of some buckets, from files of one table, as one file. `buckets` are the first and the one after the last."""
+    """The rows of some buckets, from files of one table, as one file. `buckets` are the first and the one after the last.
+
+    `files` are names with their checksums.
+    """
 
     table: Table
-    files: tuple[StateFile, ...]
+    files: Mapping[str, str]
     buckets: tuple[int, int]
     place: Place
 
     def run(self) -> Said:
-        expected = {file.key: file.checksum for file in self.files}
         with self.place.opened() as lake:
             found, gone, damaged = [], [], []
-            for key, data in lake.read(tuple(expected)):
+            for key, data in lake.read(tuple(self.files)):
                 if data is None:
                     gone.append(key)
-                elif hashlib.sha256(data).hexdigest() != expected[key]:
+                elif hashlib.sha256(data).hexdigest() != self.files[key]:
                     damaged.append(key)
                 else:
                     found.append(conformed(self.table, _rows_in(data, *self.buckets)))

@@ -46,6 +46,7 @@ class OnDemand:
         async with self._opening:
             if self._fold is None:
                 self.starting()
-                self._session = await opened(partial(open_session, self.settings, self.root, self.options))
+                # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
+                self._session = await opened(partial(open_session, self.settings))
                 self._fold = SparkFold(self._session, self.root, self.options, self.scope)
             return self._fold

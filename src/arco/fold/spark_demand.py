@@ -5,7 +5,7 @@ Most looks at a ledger find nothing new. They cost a few requests, and no JVM.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from arco.fold.spark_fold import SparkFold
@@ -14,6 +14,9 @@ from arco.fold.spark_threads import opened
 from arco.fold.work import Folded, StateFile
 from arco.kernel.scope import Scope
 from arco.storage.keys import Head
+
+# The JVM of such a session only hands out tasks: it need not become fast, it needs to be there soon.
+_LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class OnDemand:
             if self._fold is None:
                 self.starting()
                 # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
-                self._session = await opened(partial(open_session, self.settings))
+                light = replace(self.settings, conf={**_LIGHT, **self.settings.conf})
+                self._session = await opened(partial(open_session, light))
                 self._fold = SparkFold(self._session, self.root, self.options, self.scope)
             return self._fold

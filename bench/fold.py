@@ -27,6 +27,7 @@ from arco.fold.manifests import Caps
 from arco.fold.merging import merge
 from arco.fold.passes import fold_pass
 from arco.fold.rebuilding import rebuild
+from arco.fold.spark_demand import LIGHT
 from arco.fold.spark_fold import SparkFold
 from arco.fold.spark_session import SparkSettings, open_session
 from arco.kernel.clock import SystemClock
@@ -193,8 +194,8 @@ class Bench:
 
     def __init__(self, folder: Path, master: str) -> None:
         self.lake = Lake(folder / "lake")
-        conf = {"spark.local.dir": str(folder / "scratch"), "spark.driver.memory": "4g"}
-        self._settings = SparkSettings(master, "bench-fold", conf)
+        # As `arco fold` opens it.
+        self._settings = SparkSettings(master, "bench-fold", {**LIGHT, "spark.local.dir": str(folder / "scratch")})
 
     def open(self) -> None:
         clock, entropy = SystemClock(), SystemEntropy()

@@ -37,7 +37,8 @@ def order(*parts: int | str) -> str:
 
 def told(event: Event, *before: int | str) -> str:
     """The order of what an event says: what decides first, then where the event stands."""
-    return order(*before, event.position, event.id)
+    stands = event.position + ":" + event.id
+    return f"{order(*before)}:{stands}" if before else stands
 
 
 def json_text(value: Any) -> str:
@@ -76,7 +77,8 @@ class RowMaker:
     def __init__(self, table: Table) -> None:
         self.table = table
         self._empty = dict.fromkeys(table.column_names)
-        self._numbers = [(one.name, *_RANGES[one.kind]) for one in table.columns() if one.kind in _RANGES]
+        numbers = (one for one in table.columns() if one.kind in _RANGES and one.name != BUCKET)
+        self._numbers = [(one.name, *_RANGES[one.kind]) for one in numbers]
 
     def __call__(self, key: Mapping[str, Any], **orders_and_values: Any) -> Contribution:
         """A contribution: the key, the order of each group that it decides, and the values of those groups."""

@@ -16,7 +16,7 @@ from arco.kernel.scope import Scope
 from arco.storage.keys import Head
 
 # The JVM of such a session only hands out tasks: it need not become fast, it needs to be there soon.
-_LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class OnDemand:
             if self._fold is None:
                 self.starting()
                 # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
-                light = replace(self.settings, conf={**_LIGHT, **self.settings.conf})
+                light = replace(self.settings, conf={**LIGHT, **self.settings.conf})
                 self._session = await opened(partial(open_session, light))
                 self._fold = SparkFold(self._session, self.root, self.options, self.scope)
             return self._fold

@@ -145,12 +145,11 @@ def _rows_in(data: bytes, first: int, end: int) -> pa.Table:
     """The rows of some buckets: groups of rows that have none of them are not decoded."""
     file = pq.ParquetFile(pa.BufferReader(data))
     column = file.schema_arrow.get_field_index(BUCKET)
-    groups = []
-    for number in range(file.num_row_groups):
-        has = file.metadata.row_group(number).column(column).statistics
-        if has.min < end and has.max >= first:
-            groups.append(number)
+    bounds = [file.metadata.row_group(number).column(column).statistics for number in range(file.num_row_groups)]
+    groups = [number for number, has in enumerate(bounds) if has.min < end and has.max >= first]
     rows = file.read_row_groups(groups, use_threads=False)
+    if all(first <= bounds[number].min and bounds[number].max < end for number in groups):
+        return rows
     buckets = rows.column(BUCKET)
     return rows.filter(pc.and_(pc.greater_equal(buckets, first), pc.less(buckets, end)))
 

@@ -231,8 +231,11 @@ def identifier(wanted: type, value: object) -> Any:
     raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
 
 
+_TEXTS = frozenset({str})
+
+
 def _document(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+    if not isinstance(value, dict) or not _TEXTS.issuperset(map(type, value)):
         raise TypeError
     return {**value}
 

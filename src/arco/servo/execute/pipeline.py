@@ -34,7 +34,6 @@ from arco.servo.schedule.executor import Attempt, Executor, NoObserver, Observer
 from arco.servo.schedule.settling import CatalogSettler
 from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
 from arco.servo.sdk.project import Project
-from arco.storage.roots import parse_root
 
 _INTERRUPTED = "interrupted"
 
@@ -133,10 +132,10 @@ class Pipeline:
             if self.home is None:
                 await home.stop()
 
-    def new_home(self) -> SparkHome:
-        """A Spark session for this project, when it is needed."""
+    def new_home(self, place: str | None = None) -> SparkHome:
+        """A Spark session for this project, when it is needed. `place` is the root as any process opens it."""
         settings = replace(self.spark, python_path=(*self.spark.python_path, self.project.folder))
-        return SparkHome(settings, parse_root(self.root).place, self.options)
+        return SparkHome(settings, place or self.root, self.options)
 
     async def _driven(
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool

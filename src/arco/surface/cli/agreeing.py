@@ -82,7 +82,7 @@ async def _run(catalog: Catalog, run: RunId) -> RunTruth | None:
 async def _assets(catalog: Catalog) -> dict[str, str]:
     parts = catalog.parts
     deployments = Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    found = {}
+    found: dict[str, str] = {}
     async for entry in walk(parts.tier1.store, prefix_of(parts.scope, "_catalog", "deployments", "heads")):
         key = parse(entry.key)
         current = await deployments.current(str(key.project)) if isinstance(key, DeploymentHeadKey) else None

@@ -269,12 +269,12 @@ def test_8_more_than_fifty_deltas_become_a_base(lake: Lake) -> None:
     events = [one for one in history(8, Head.QUALITY, 3 * STATE_DELTAS_MAX) if one.type == CHECK_EXECUTED]
     assert len(events) > STATE_DELTAS_MAX
     by_hand = ArrowWork(lake.store, SCOPE)
-    for number, event in enumerate(events[:STATE_DELTAS_MAX]):
+    for number, event in enumerate(events[: STATE_DELTAS_MAX - 1]):
         write_segments(lake.root, Domain.QUALITY, [event], 1, number=number)
         lake.fold(by_hand)
     before = lake.manifest(Head.QUALITY)
-    assert max(len(table.deltas) for table in before.tables) == STATE_DELTAS_MAX
-    write_segments(lake.root, Domain.QUALITY, events[STATE_DELTAS_MAX:], 1000, number=1000)
+    assert max(len(table.deltas) for table in before.tables) == STATE_DELTAS_MAX - 1
+    write_segments(lake.root, Domain.QUALITY, events[STATE_DELTAS_MAX - 1 :], 1000, number=1000)
     done = lake.fold()
     assert done.merged == (Head.QUALITY,)
     after = lake.manifest(Head.QUALITY)

@@ -10,7 +10,7 @@ import pytest
 from arco.catalog import findings
 from arco.kernel import limits
 from arco.storage import keys
-from arco.surface.cli import names, pipelines, planning_commands
+from arco.surface.cli import names, pipelines, planning_commands, reading_commands
 from arco.surface.http import events, lineage, platform
 from arco_sim import invariants
 
@@ -41,7 +41,7 @@ def test_every_command_is_documented() -> None:
     page = (DOCS / "cli.md").read_text()
     assert [
         one.__name__
-        for one in (*names.COMMANDS, *planning_commands.COMMANDS, *pipelines.COMMANDS)
+        for one in (*names.COMMANDS, *planning_commands.COMMANDS, *pipelines.COMMANDS, *reading_commands.COMMANDS)
         if f"`arco {one.__name__}" not in page
     ] == []
 

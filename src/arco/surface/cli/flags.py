@@ -31,6 +31,19 @@ ProjectFolder = Annotated[
     str, typer.Option("--project", "-p", metavar="FOLDER", help="The folder of the project, with its arco.toml.")
 ]
 
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="The state at a time, such as 2025-01-31T12:00.", show_default=False),
+]
+AsOfRun = Annotated[
+    str | None,
+    typer.Option("--as-of-run", metavar="RUN", help="The state that first had all of a run.", show_default=False),
+]
+Snapshot = Annotated[
+    str | None, typer.Option("--snapshot", metavar="ID", help="The state with this id.", show_default=False)
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Also what is not folded yet.")]
+
 DEFAULT_WAREHOUSE = "default/default"
 
 

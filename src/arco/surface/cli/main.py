@@ -10,7 +10,15 @@ from typing import Annotated, Literal
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import folding_commands, ledger_commands, names, pipelines, planning_commands, running_commands
+from arco.surface.cli import (
+    folding_commands,
+    ledger_commands,
+    names,
+    pipelines,
+    planning_commands,
+    reading_commands,
+    running_commands,
+)
 from arco.surface.cli.flags import Options, Root
 
 app = typer.Typer(
@@ -125,7 +133,15 @@ def version() -> None:
     typer.echo(import_module("importlib.metadata").version("arco"))
 
 
-for commands in (pipelines, planning_commands, running_commands, names, ledger_commands, folding_commands):
+for commands in (
+    pipelines,
+    planning_commands,
+    running_commands,
+    reading_commands,
+    names,
+    ledger_commands,
+    folding_commands,
+):
     commands.add_to(app)
 
 

@@ -342,6 +342,7 @@ DECLARED_SCHEMAS = Table(
                 _moment("declared_at"),
             ),
         ),
+        Group("counted", Wins.LAST, (_moment("counted_at", "when a deployment last went over to it"),)),
     ),
     "asset_id",
 )

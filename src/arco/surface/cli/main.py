@@ -90,6 +90,12 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     any_key: Annotated[
         bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
     ] = False,
+    fold: Annotated[
+        bool, typer.Option("--fold", help="Also keep what arco query shows up to date, with Spark in this process.")
+    ] = False,
+    fold_every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How often the fold looks when nobody tells it of anything new.")
+    ] = 10,
     log: Annotated[
         LogWord | None, typer.Option(help="The form of the log, on stderr. Default: text at a terminal, json elsewhere.")
     ] = None,
@@ -104,7 +110,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Examples:
 
-      arco serve --root ./lake
+      arco serve --root ./lake --fold
 
       ARCO_TOKEN=… arco serve --root s3://bucket/lake --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
@@ -123,6 +129,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         at_once=at_once,
         take_turns=take_turns,
         any_key=any_key,
+        fold=fold,
+        fold_every_s=fold_every,
     )
     serve_command.serve(root, option or [], flags)
 

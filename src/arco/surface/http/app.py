@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
@@ -22,6 +23,7 @@ from arco.surface.http.exchange import Request, Response, decode_query, split_pa
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.lineage import Lineage
+from arco.surface.http.notifications import Notifications
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.platform import platform_routes
 from arco.surface.http.probes import ProbeRoutes
@@ -44,11 +46,24 @@ class Setup:
     oauth: bool = False
 
 
+class Beside(Protocol):
+    """What works in the same process for as long as the server runs."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
 class App:
     """One server's application."""
 
     def __init__(
-        self, state: ServerState, ulids: UlidSource, setup: Setup | None = None, more: Sequence[Route] = ()
+        self,
+        state: ServerState,
+        ulids: UlidSource,
+        setup: Setup | None = None,
+        more: Sequence[Route] = (),
+        beside: Sequence[Beside] = (),
     ) -> None:
         setup = setup or Setup()
         self._state = state
@@ -57,6 +72,7 @@ class App:
         self._bounds = setup.bounds
         self._bodies = Bodies(setup.bounds)
         self._under_way = 0
+        self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
         self._routes = Routes(
@@ -65,6 +81,7 @@ class App:
                 *platform_routes(state),
                 *Events(state).routes(),
                 *Lineage(state).routes(),
+                *Notifications(state).routes(),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -170,6 +187,8 @@ class App:
             if message["type"] == "lifespan.startup":
                 # Without waiting for it: a server on a silent store says so at /ready, and does not hang.
                 self._probes.look()
+                for one in self._beside:
+                    one.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._end()
@@ -178,6 +197,8 @@ class App:
 
     async def _end(self) -> None:
         """After the last request: finish what answers left to do, within a time."""
+        for one in self._beside:
+            await one.stop()
         await self._probes.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)

@@ -13,7 +13,7 @@ import msgspec
 from arco.kernel.errors import ERROR_TABLE, ArcoError, InvalidItems
 from arco.surface.http.exchange import Response
 
-PATHS = ("/api/v1/events", "/api/v1/lineage")
+PATHS = ("/api/v1/events", "/api/v1/fold", "/api/v1/lineage")
 MEDIA_TYPE = "application/problem+json"
 
 # For answers about HTTP itself, which no error of ours stands behind.

@@ -23,6 +23,12 @@ AllowLocation = Annotated[
     list[str] | None,
     typer.Option(metavar="PREFIX", help="Also read metadata in this folder outside the root, as file:/path (repeatable)."),
 ]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ORIGIN", help="Let pages of this site read links to files of state, as https://host:port (repeatable)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as shop.orders.", show_default=False)]

@@ -19,7 +19,7 @@ from arco.surface.cli import (
     reading_commands,
     running_commands,
 )
-from arco.surface.cli.flags import Options, Root
+from arco.surface.cli.flags import AllowOrigin, Options, Root
 
 app = typer.Typer(
     name="arco",
@@ -90,6 +90,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     any_key: Annotated[
         bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
     ] = False,
+    allow_origin: AllowOrigin = None,
     fold: Annotated[
         bool, typer.Option("--fold", help="Also keep what arco query shows up to date, with Spark in this process.")
     ] = False,
@@ -129,6 +130,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         at_once=at_once,
         take_turns=take_turns,
         any_key=any_key,
+        allow_origin=tuple(allow_origin or ()),
         fold=fold,
         fold_every_s=fold_every,
     )

@@ -24,8 +24,8 @@ from arco.fold.spark_threads import any_left
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
-from arco.ledger.run_entries import OnFailure, Trigger
-from arco.ledger.run_state import RunState, RunStatus, TaskStatus
+from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
+from arco.ledger.run_state import RunState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.partitions.axes import ListAxis

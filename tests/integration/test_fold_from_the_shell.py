@@ -94,6 +94,8 @@ def test_a_run_is_folded_at_its_end_and_its_assets_are_there_before_it(tmp_path:
     commits = asked(project, "SELECT source, count(*) AS commits FROM iceberg_commits GROUP BY 1")
     assert [row["source"] for row in commits] == ["servo"]
     assert all(one["segments"] == 0 for one in arco(project, "fold")["heads"].values())
+    checked = arco(project, "verify", "--state")
+    assert (checked["clean"], checked["disagreements"]) == (True, [])
 
 
 @pytest.mark.timeout(600)

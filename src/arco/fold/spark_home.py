@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from arco.fold.spark_session import Session, SparkSettings, open_session
-from arco.fold.spark_threads import opened
+from arco.fold.spark_threads import opened, stopped
 
 
 @dataclass(slots=True)
@@ -39,4 +39,4 @@ class SparkHome:
         """Stop the session, if this opened one. The next use opens another."""
         session, self._session = self._session, None
         if session is not None:
-            await asyncio.to_thread(session.stop)
+            await stopped(session)

@@ -10,8 +10,16 @@ from typing import Annotated, Literal
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import folding_commands, ledger_commands, names, pipelines, planning_commands, running_commands
-from arco.surface.cli.flags import Options, Root
+from arco.surface.cli import (
+    folding_commands,
+    ledger_commands,
+    names,
+    pipelines,
+    planning_commands,
+    reading_commands,
+    running_commands,
+)
+from arco.surface.cli.flags import AllowOrigin, Options, Root
 
 app = typer.Typer(
     name="arco",
@@ -93,6 +101,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     ] = 256,
     take_turns: TakeTurns = False,
     any_key: AnyKey = False,
+    allow_origin: AllowOrigin = None,
     fold: Fold = False,
     fold_every: FoldEvery = 10,
     log: Annotated[
@@ -128,6 +137,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         at_once=at_once,
         take_turns=take_turns,
         any_key=any_key,
+        allow_origin=tuple(allow_origin or ()),
         fold=fold,
         fold_every_s=fold_every,
     )
@@ -140,7 +150,15 @@ def version() -> None:
     typer.echo(import_module("importlib.metadata").version("arco"))
 
 
-for commands in (pipelines, planning_commands, running_commands, names, ledger_commands, folding_commands):
+for commands in (
+    pipelines,
+    planning_commands,
+    running_commands,
+    reading_commands,
+    names,
+    ledger_commands,
+    folding_commands,
+):
     commands.add_to(app)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -33,14 +34,16 @@ from arco.servo.plan.planner import PlanRequest
 from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.starting import Started, open_run
+from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_grid, print_json, say, when
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
-from arco.surface.cli.settings import load_settings
+from arco.surface.cli.settings import PROJECT_FILE, load_settings
 from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
+_COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "quarantined": "yellow", "running": "cyan"}
 
 
 @asynccontextmanager
@@ -253,23 +256,40 @@ def _run_id(text: str) -> RunId:
         raise InvalidInput(f"{clip(text)!r} is not the id of a run", hint="arco runs lists them") from error
 
 
-async def runs(at: At, run_id: str | None, *, limit: int, json: bool) -> None:
+async def runs(at: At, run_id: str | None, *, limit: int, status: str | None, json: bool) -> None:
     """What ran, newest first; or the tasks of one run."""
-    file = read_project(at.folder)
-    async with opened(file.where(at.root, at.options)) as home:
+    async with opened(where_of(at)) as home:
         if run_id is not None:
             _print_run(await _opened_run(home, run_id), json=json)
             return
-        parts = home.catalog.parts
-        names = sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)[:limit]
-        looked_up = [await _found(home.catalog, one) for one in names]
-        found = [one for one in looked_up if one is not None]
+        found = [one async for one in _newest(home, limit, status)]
         if json:
             print_json([_document(one, one.log.state) for one in found])
         elif not found:
-            say("nothing has run yet: arco run")
+            say("nothing has run yet: arco run" if status is None else f"no run is {status}: arco runs lists all")
         else:
-            print_grid(["run", "status", "started", "took", "tasks", "by"], [_row(one) for one in found])
+            rows = [_row(one) for one in found]
+            print_grid(["run", "status", "started", "took", "tasks", "by"], rows, paint={1: _COLOURS})
+
+
+def where_of(at: At) -> Where:
+    """The workspace of a project; without one, the root that is named."""
+    if (Path(at.folder) / PROJECT_FILE).is_file():
+        return read_project(at.folder).where(at.root, at.options)
+    return Where.of(at.root, at.options, DEFAULT_WAREHOUSE)
+
+
+async def _newest(home: Opened, limit: int, status: str | None) -> AsyncIterator[Started]:
+    """The newest runs, all or those of one status."""
+    parts = home.catalog.parts
+    left = limit
+    for one in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
+        if left <= 0:
+            return
+        found = await _found(home.catalog, one)
+        if found is not None and status in {None, found.log.state.run.status.value}:
+            left -= 1
+            yield found
 
 
 def _row(one: Started) -> list[str]:
@@ -298,7 +318,8 @@ def _print_run(one: Started, *, json: bool) -> None:
         [tasks[task].asset, its.status.value, str(tasks[task].partition_count), ended_text(its, tasks)]
         for task, its in state.tasks.items()
     ]
-    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3))
+    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3), paint={1: _COLOURS})
+    say(f"Next: arco runs {one.log.run} --outputs lists what it published")
 
 
 async def cancel(at: At, run_id: str, reason: str) -> None:

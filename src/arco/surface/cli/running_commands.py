@@ -1,7 +1,7 @@
 """The commands that run a project. What they need is imported when they run."""
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +30,7 @@ Params = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Make everything that is asked for, stale or not.")]
 Backfill = Annotated[bool, typer.Option("--backfill", help="Only what was never published, whatever else changed.")]
+StatusWord = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 NoFold = Annotated[
     bool, typer.Option("--no-fold", help="Leave it to arco fold, or a server with --fold, to show the run in arco query.")
 ]
@@ -114,21 +115,36 @@ def resume(
 def runs(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Show its tasks.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 20,
+    status: Annotated[StatusWord | None, typer.Option(help="Only those that are, or ended so.", show_default=False)] = None,
+    outputs: Annotated[
+        bool, typer.Option("--outputs", help="Of one run: exactly what it published, and what was held back.")
+    ] = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
     json: Json = False,
 ) -> None:
-    """List what ran, newest first; with the id of a run, its tasks.
+    """List what ran, newest first; with the id of a run, its tasks or its outputs.
+
+    It needs no project where --root says where to look.
 
     Examples:
 
-      arco runs
+      arco runs --status failed
 
       arco runs 01JZ3V5Q0E8Y7M2K4T6B9N1D3F
+
+      arco runs 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --outputs --json
     """
     running = import_module("arco.surface.cli.running")
-    import_module("asyncio").run(running.runs(at_of(project, root, option), run, limit=limit, json=json))
+    at = at_of(project, root, option)
+    if outputs and run is None:
+        raise InvalidInput("--outputs is about one run", hint="arco runs lists them, arco runs RUN --outputs shows one")
+    if outputs:
+        showing = import_module("arco.surface.cli.showing_outputs")
+        import_module("asyncio").run(showing.show_outputs(running.where_of(at), run, json=json))
+        return
+    import_module("asyncio").run(running.runs(at, run, limit=limit, status=status, json=json))
 
 
 def cancel(

@@ -20,11 +20,12 @@ from arco.kernel.limits import GRACEFUL_STOP_S, KEEP_ALIVE_S, REQUEST_TIMEOUT_S,
 from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
-from arco.surface.cli.settings import Settings, load_settings, load_token
+from arco.surface.cli.settings import Settings, load_link_key, load_settings, load_token
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Beside, Setup
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.client_config import base_uri, client_config, client_defaults
+from arco.surface.http.origins import Origins
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About
@@ -48,6 +49,7 @@ class Flags:
     at_once: int = REQUESTS_AT_ONCE_MAX
     take_turns: bool = False
     any_key: bool = False
+    allow_origin: tuple[str, ...] = ()
     fold: bool = False
     fold_every_s: float = 10
 
@@ -97,10 +99,11 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
         raise InvalidInput("a server that gives its requests no time or no room does nothing", hint="use positive numbers")
     parsed = parse_root(settings.root)
     return Setup(
-        access=Access(token, this_machine_only=not flags.insecure),
+        access=Access(token, this_machine_only=not flags.insecure, origins=Origins.of(flags.allow_origin)),
         bounds=Bounds(request_s=flags.timeout_s, requests_at_once=flags.at_once),
         about=About(version("arco"), str(parsed), parsed.kind, "https" if certificate else "http"),
         oauth=flags.oauth,
+        link_key=load_link_key(),
     )
 
 

@@ -9,11 +9,12 @@ known, and the work goes on to its end. What must never enter: anything that kno
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
+from arco.kernel.secret import Secret
 from arco.surface.http.access import Access
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
@@ -23,6 +24,7 @@ from arco.surface.http.exchange import Request, Response, decode_query, split_pa
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.lineage import Lineage
+from arco.surface.http.link_tokens import LinkTokens
 from arco.surface.http.notifications import Notifications
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.platform import platform_routes
@@ -31,6 +33,8 @@ from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
 from arco.surface.http.routes import Door, Found, Route, Routes
 from arco.surface.http.server_state import ServerState
+from arco.surface.http.signed_urls import SignedUrls
+from arco.surface.http.state_files import StateFiles
 from arco.surface.http.welcome import About, WelcomeRoutes
 
 log = logging.getLogger("arco.http")
@@ -44,6 +48,7 @@ class Setup:
     bounds: Bounds = field(default_factory=Bounds)
     about: About = field(default_factory=About)
     oauth: bool = False
+    link_key: Secret | None = None
 
 
 class Beside(Protocol):
@@ -75,6 +80,7 @@ class App:
         self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
+        tokens = LinkTokens.of(setup.link_key, state.entropy)
         self._routes = Routes(
             [
                 *iceberg_routes(state),
@@ -82,6 +88,8 @@ class App:
                 *Events(state).routes(),
                 *Lineage(state).routes(),
                 *Notifications(state).routes(),
+                *SignedUrls(state, tokens, setup.about.scheme).routes(),
+                *StateFiles(state, tokens).routes(),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -117,13 +125,14 @@ class App:
 
     def _refused(self, call: Call) -> Response | None:
         """Why a request is not looked at any further."""
+        across = call.route is not None and call.route.across
         match call.route.door if call.route else Door.TOKEN:
             case Door.PROBE:
                 return None
-            case Door.OPEN:
-                return self._access.refused_page(call.headers) or self._no_room()
+            case Door.OPEN | Door.LINK:
+                return self._access.refused_page(call.headers, across=across) or self._no_room()
             case Door.TOKEN:
-                return self._access.refused(call.headers) or self._no_room()
+                return self._access.refused(call.headers, across=across) or self._no_room()
 
     def _no_room(self) -> Response | None:
         if self._under_way < self._bounds.requests_at_once:
@@ -164,12 +173,21 @@ class App:
             return
         if response.status >= 400 and speaks_problems(call.path) and response.headers.get("Content-Type") != MEDIA_TYPE:
             response = as_problem(response, call.request_id)
+        if call.route is not None and call.route.across:
+            response = replace(response, headers={**response.headers, **self._access.origins.told(call.headers)})
         if call.is_answered:
             said = facts(call, self._now_s(), ended_with=response.status)
             log.warning("a request ended after its client was answered", extra=said)
         else:
+            await self._sent(call, response)
+
+    async def _sent(self, call: Call, response: Response) -> None:
+        try:
             await call.answer(response, self._bounds.discard_s)
-            log_request(call, self._now_s())
+        except ArcoError as error:
+            # It has begun and cannot be taken back: the connection ends before the body does, and so every client knows.
+            log.error("cut off: %s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))  # noqa: TRY400
+        log_request(call, self._now_s())
 
     def _failed(self, call: Call, error: ArcoError) -> Response:
         response = failure(error, call.request_id)

@@ -1,7 +1,7 @@
 """One request and its answer, as handlers see them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -45,10 +45,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Streamed:
+    """A body that is never whole in memory. `pieces` is called once, when it is sent, and gives exactly so many bytes."""
+
+    size_bytes: int
+    pieces: Callable[[], AsyncGenerator[bytes, None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    streamed: Streamed | None = None
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

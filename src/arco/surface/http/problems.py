@@ -13,7 +13,7 @@ import msgspec
 from arco.kernel.errors import ERROR_TABLE, ArcoError, InvalidItems
 from arco.surface.http.exchange import Response
 
-PATHS = ("/api/v1/events", "/api/v1/fold", "/api/v1/lineage")
+PATHS = ("/api/v1/catalog", "/api/v1/events", "/api/v1/fold", "/api/v1/lineage")
 MEDIA_TYPE = "application/problem+json"
 
 # For answers about HTTP itself, which no error of ours stands behind.
@@ -26,6 +26,7 @@ _CODES = {
     408: "fix_request",
     413: "too_large",
     415: "fix_request",
+    416: "fix_request",
     500: "internal",
     503: "retry_later",
     504: "outcome_unknown",

@@ -18,6 +18,7 @@ class Door(StrEnum):
 
     TOKEN = "token"  # noqa: S105 - a word, not a secret; whoever shows the server's token, if it has one
     OPEN = "open"  # anybody
+    LINK = "link"  # whoever has the link: what it needs is in its path
     PROBE = "probe"  # anybody, also when the server is busy: what machines ask every few seconds
 
 
@@ -28,6 +29,8 @@ class Route:
     pattern: tuple[str | None, ...]
     handler: Handler
     door: Door = Door.TOKEN
+    across: bool = False
+    """Pages of other sites may call it too, if the operator names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,11 @@ class Found:
     segments: tuple[str, ...]
 
 
-def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN) -> Route:
+def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN, *, across: bool = False) -> Route:
     """A route from a template such as /v1/{prefix}/namespaces."""
     parts = template.strip("/").split("/")
-    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler, door)
+    pattern = tuple(None if part.startswith("{") else part for part in parts)
+    return Route(method, template, pattern, handler, door, across)
 
 
 class Routes:

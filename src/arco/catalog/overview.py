@@ -101,6 +101,14 @@ class Overview(Summary, frozen=True, kw_only=True):
     iceberg: IcebergTable | IcebergView | None
 
 
+class TableOverview(Overview, frozen=True, kw_only=True):
+    iceberg: IcebergTable | None
+
+
+class ViewOverview(Overview, frozen=True, kw_only=True):
+    iceberg: IcebergView | None
+
+
 async def overview_of(catalog: Catalog, place: Place) -> Overview:
     """A table or view as it is now."""
     entry = await Inventory(catalog).find(place)
@@ -157,7 +165,8 @@ def _overview(
     entry: Entry, properties: dict[str, str], columns: tuple[Column, ...], iceberg: IcebergTable | IcebergView | None
 ) -> Overview:
     governance = entry.governance
-    return Overview(
+    kind = ViewOverview if isinstance(iceberg, IcebergView) else TableOverview
+    return kind(
         **_said(entry),
         pii_columns=governance.pii_columns,
         row_count=governance.row_count,

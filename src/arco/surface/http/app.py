@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
 from arco.surface.http.access import Access
+from arco.surface.http.api import api_endpoints
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
-from arco.surface.http.events import Events
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
-from arco.surface.http.lineage import Lineage
 from arco.surface.http.oauth import OAuthRoutes
-from arco.surface.http.platform import platform_routes
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
@@ -62,9 +60,7 @@ class App:
         self._routes = Routes(
             [
                 *iceberg_routes(state),
-                *platform_routes(state),
-                *Events(state).routes(),
-                *Lineage(state).routes(),
+                *(one.route for one in api_endpoints(state)),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -183,6 +179,7 @@ class App:
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:
             log.warning("what answers left to do is not finished; the next commit of each table will see to it")
+        self._state.libraries.close()
         await self._state.store.close()
 
 

@@ -141,4 +141,6 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 def _choices(kind: Any) -> list[str]:
     """The words of an enumeration, also of one that may be left out."""
-    return [str(word) for one in (kind, *get_args(kind)) if isinstance(one, EnumMeta) for word in one]
+    if isinstance(kind, EnumMeta):
+        return [str(word) for word in kind]
+    return [word for one in get_args(kind) for word in _choices(one)]

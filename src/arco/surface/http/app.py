@@ -57,7 +57,7 @@ class App:
         self._under_way = 0
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
-        self._routes = Routes(
+        self.routes = Routes(
             [
                 *iceberg_routes(state),
                 *(one.route for one in api_endpoints(state)),
@@ -79,7 +79,7 @@ class App:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
-            found = self._routes.find(call.method, split_path(call.raw_path))
+            found = self.routes.find(call.method, split_path(call.raw_path))
             if isinstance(found, Found):
                 call.route = found.route
                 return self._refused(call) or await self._read_and_handled(call, found)

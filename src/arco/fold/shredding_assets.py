@@ -71,15 +71,16 @@ def asset_deployed(event: Event) -> Iterator[Contribution]:
         fresh_within_s=definition.fresh_within_s,
         definition=json_text(it.definition),
         deployed_at=event.time.time_ms,
-        deployed_order=told(event),
+        deployed_by=it.who,
+        deployed_order=told(event, it.generation),
         retired=False,
-        standing_order=told(event),
+        standing_order=told(event, it.generation),
     )
 
 
 def asset_removed(event: Event) -> Iterator[Contribution]:
     it = said.AssetRemoved.of(event)
-    yield _ASSET({"asset_id": it.asset_id}, retired=True, standing_order=told(event))
+    yield _ASSET({"asset_id": it.asset_id}, retired=True, standing_order=told(event, it.generation))
 
 
 def schema_registered(event: Event) -> Iterator[Contribution]:
@@ -102,6 +103,8 @@ def schema_registered(event: Event) -> Iterator[Contribution]:
             verdict=it.compatibility,
             declared_at=event.time.time_ms,
             declared_order=told(event),
+            counted_at=event.time.time_ms,
+            counted_order=told(event, it.generation),
         )
 
 

@@ -1,16 +1,13 @@
-"""The fold on Spark, on demand: a session is opened when there is something to fold, and not before.
+"""The fold on Spark, on demand: a session is asked for when there is something to fold, and not before.
 
 Most looks at a ledger find nothing new. They cost a few requests, and no JVM.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from arco.fold.spark_fold import SparkFold
-from arco.fold.spark_session import Session, SparkSettings, open_session
-from arco.fold.spark_threads import opened
+from arco.fold.spark_home import SparkHome
 from arco.fold.work import Folded, StateFile
 from arco.kernel.scope import Scope
 from arco.storage.keys import Head
@@ -18,15 +15,10 @@ from arco.storage.keys import Head
 
 @dataclass(slots=True)
 class OnDemand:
-    """Executes the fold of one workspace. `root` and `options` are the lake's."""
+    """Executes the fold of one workspace in the session of a home."""
 
-    settings: SparkSettings
-    root: str
-    options: Mapping[str, str]
+    home: SparkHome
     scope: Scope
-    starting: Callable[[], None] = lambda: None
-    _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
-    _session: Session | None = field(init=False, default=None)
     _fold: SparkFold | None = field(init=False, default=None)
 
     async def fold(self, head: Head, segments: Sequence[str], into: str) -> Folded:
@@ -36,16 +28,12 @@ class OnDemand:
         return await (await self._work()).merge(head, files, into)
 
     def close(self) -> None:
-        """Stop the session, if this opened one."""
+        """Let go of the threads. The session is the home's to stop."""
         if self._fold is not None:
             self._fold.close()
-        if self._session is not None:
-            self._session.stop()
 
     async def _work(self) -> SparkFold:
-        async with self._opening:
-            if self._fold is None:
-                self.starting()
-                self._session = await opened(partial(open_session, self.settings, self.root, self.options))
-                self._fold = SparkFold(self._session, self.root, self.options, self.scope)
-            return self._fold
+        session = await self.home.session()
+        if self._fold is None:
+            self._fold = SparkFold(session, self.home.root, self.home.options, self.scope)
+        return self._fold

@@ -1,8 +1,9 @@
 """The events of the domain `catalog`: what was deployed, and which tables there are, as projections.
 
 Tier 1 and the deployments decide; these only say it, so that it can be read as rows beside everything else. An event's id
-follows from the deployment or commit that it speaks of: said twice it is one. What must never enter: anything that decides, and
-events that others may send.
+follows from the deployment or commit that it speaks of: said twice it is one. `generation` counts the times that a project's
+head was swung: of two events about one asset the later swing counts, whichever was told first. What must never enter: anything
+that decides, and events that others may send.
 """
 
 from typing import Any
@@ -35,6 +36,7 @@ class DeploymentCreated(Payload, frozen=True, kw_only=True):
     created_by: str
     created_ms: int
     breaking: tuple[str, ...] = ()
+    generation: int = 0
 
 
 class AssetDeployed(Payload, frozen=True, kw_only=True):
@@ -49,6 +51,8 @@ class AssetDeployed(Payload, frozen=True, kw_only=True):
     fingerprint: str
     definition: dict[str, Any]
     former_keys: tuple[str, ...] = ()
+    generation: int = 0
+    who: str | None = None
 
 
 class AssetRenamed(Payload, frozen=True, kw_only=True):
@@ -66,6 +70,7 @@ class AssetRemoved(Payload, frozen=True, kw_only=True):
     asset_id: str
     asset: str
     deployment: str
+    generation: int = 0
 
 
 class RegisteredColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +94,7 @@ class SchemaRegistered(Payload, frozen=True, kw_only=True):
     compatibility: str | None = None
     changes: tuple[str, ...] = ()
     deployment: str | None = None
+    generation: int = 0
 
 
 class ContractUpdated(Payload, frozen=True, kw_only=True):

@@ -124,6 +124,8 @@ async def _declared(reader: Reader, asset_id: str) -> tuple[DeclaredSchema, ...]
     by_hash: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_hash.setdefault(row["schema_hash"], []).append(row)
+    # After a rollback an earlier one counts again, and is the newest.
+    counted = {one: max(row["counted_order"] or "" for row in columns) for one, columns in by_hash.items()}
     found = [
         DeclaredSchema(
             schema_hash=schema_hash,
@@ -135,4 +137,4 @@ async def _declared(reader: Reader, asset_id: str) -> tuple[DeclaredSchema, ...]
         )
         for schema_hash, columns in by_hash.items()
     ]
-    return tuple(sorted(found, key=lambda one: (str(one.declared_at), one.schema_hash), reverse=True))
+    return tuple(sorted(found, key=lambda one: (counted[one.schema_hash], one.schema_hash), reverse=True))

@@ -15,42 +15,23 @@ import msgspec
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, OutcomeUnknown, UnknownFormat
+from arco.kernel.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
+from arco.ledger.appender import Appender
 from arco.quality.schemas import Schema
+from arco.servo.deploy.announcing import announcements
 from arco.servo.deploy.columns import TableColumns
+from arco.servo.deploy.head import DeploymentHead, HeadCodec, swung
 from arco.servo.deploy.manifest import DeployedAsset, Deployment, decode_deployment, described
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered, tied
 from arco.servo.plan.planner import Deployed
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.project import Project
-from arco.storage.cas import CasObject, Held, Overtaken, Swung
-from arco.storage.keys import DeploymentHeadKey, DeploymentKey, Word
-from arco.storage.port import Absent, Landed, ObjectStore, Unknown
+from arco.storage.cas import CasObject, Held
+from arco.storage.keys import DeploymentHeadKey, DeploymentKey, Domain, Word
+from arco.storage.port import Absent, Landed, ObjectStore
 from arco.storage.readback import put_settled
-
-
-class DeploymentHead(msgspec.Struct, frozen=True):
-    """Which deployment of a project counts, and those before it, newest first."""
-
-    deployment: str
-    history: tuple[str, ...] = ()
-
-
-class HeadCodec:
-    format = "arco.deployment_head"
-
-    def encode(self, value: DeploymentHead) -> tuple[int, dict[str, Any]]:
-        return 1, msgspec.to_builtins(value)
-
-    def decode(self, format_version: int, fields: dict[str, Any]) -> DeploymentHead:
-        if format_version != 1:
-            raise UnknownFormat(f"the head of a project has format version {format_version}")
-        try:
-            return msgspec.convert(fields, DeploymentHead)
-        except msgspec.ValidationError as error:
-            raise CorruptObject(f"the head of a project has wrong fields: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +67,7 @@ class Prepared:
             )
 
 
-_HISTORY_MAX = 1000
+_TOLD_AT_ONCE = 250
 
 Tables = Mapping[str, TableColumns]
 """The tables of assets, by the assets' keys."""
@@ -131,11 +112,14 @@ class Deployments:
         """
         found, held = await self._prepared(project, by, tables or {})
         if not found.is_news and found.before is not None:
+            if held is not None and held.value.untold:
+                await self.tell(project.name)
             return found.before, found.difference
         if not allow_breaking:
             found.refuse_breaking()
         await self._write(found.after)
-        await self._swing(self._head(project.name), held, found.after.id)
+        await self._swing(self._head(project.name), held, found.after.id, by)
+        await self.tell(project.name)
         return found.after, found.difference
 
     async def prepare(self, project: Project, *, by: str, tables: Tables | None = None) -> Prepared:
@@ -155,7 +139,7 @@ class Deployments:
         after = self._next(project, before, known, by, tables)
         return Prepared(before, after, difference(before, after)), held
 
-    async def rollback(self, project: str, to: str | None = None) -> Deployment:
+    async def rollback(self, project: str, to: str | None = None, *, by: str) -> Deployment:
         """Let an earlier deployment count again."""
         head = self._head(project)
         held = await head.read()
@@ -167,8 +151,35 @@ class Deployments:
         found = await self.load(target)
         if found.project != project:
             raise InvalidInput(f"deployment {target} is of project {found.project}")
-        await self._swing(head, held, target)
+        await self._swing(head, held, target, by)
+        await self.tell(project)
         return found
+
+    async def tell(self, project: str) -> int:
+        """Tell the ledger of every swing that it was not told of. How many those were."""
+        head = self._head(project)
+        held = await head.read()
+        if held is None or not held.value.untold:
+            return 0
+        drafts = []
+        for swing in held.value.untold:
+            before = None if swing.before is None else await self.load(swing.before)
+            drafts += announcements(swing, before, await self.load(swing.deployment))
+        ledger = Appender(self._store, self._scope, self._clock, self._entropy)
+        try:
+            for at in range(0, len(drafts), _TOLD_AT_ONCE):
+                await ledger.append(Domain.CATALOG, drafts[at : at + _TOLD_AT_ONCE])
+        finally:
+            await ledger.close()
+        told = held.value.untold[-1].number
+
+        def struck(now: Held[DeploymentHead] | None) -> DeploymentHead:
+            current = held.value if now is None else now.value
+            left = tuple(swing for swing in current.untold if swing.number > told)
+            return msgspec.structs.replace(current, untold=left)
+
+        await head.update(struck)
+        return len(held.value.untold)
 
     def _next(
         self,
@@ -229,19 +240,24 @@ class Deployments:
         if not isinstance(outcome, Landed):
             raise OutcomeUnknown(f"{key} could not be written: {outcome.reason}")
 
-    async def _swing(self, head: CasObject[DeploymentHead], held: Held[DeploymentHead] | None, deployment: str) -> None:
-        before = () if held is None else (held.value.deployment, *held.value.history)
-        after = DeploymentHead(deployment, tuple(one for one in before if one != deployment)[:_HISTORY_MAX])
-        outcome = await (head.create(after) if held is None else head.swap(held, after))
-        match outcome:
-            case Swung() | Overtaken():
-                return
-            case Unknown(reason):
-                raise OutcomeUnknown(f"the project's head did not say whether it was swung: {reason}")
-            case _:
+    async def _swing(
+        self, head: CasObject[DeploymentHead], held: Held[DeploymentHead] | None, deployment: str, by: str
+    ) -> None:
+        """Let a deployment count, unless another one does than when somebody looked."""
+        at_ms = self._clock.now_ms()
+
+        def change(now: Held[DeploymentHead] | None) -> DeploymentHead:
+            if _swings(now) != _swings(held):
                 raise Conflict(
                     "somebody else deployed this project meanwhile", hint="look at what is deployed, and try again"
                 )
+            return swung(None if now is None else now.value, deployment, at_ms, by)
+
+        await head.update(change)
+
+
+def _swings(held: Held[DeploymentHead] | None) -> int:
+    return 0 if held is None else held.value.swings
 
 
 def deployed(deployment: Deployment) -> Deployed:

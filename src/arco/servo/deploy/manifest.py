@@ -56,11 +56,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     def content(self) -> str:
         """What it says, without who, when, what it changed and what was there before: two of one content are one."""
-        said = {key: _without_past(one) for key, one in self.assets.items()}
+        said = {key: without_past(one) for key, one in self.assets.items()}
         return fingerprint("deployment", self.project, msgspec.json.encode(said, order="deterministic"))
 
 
-def _without_past(one: DeployedAsset) -> DeployedAsset:
+def without_past(one: DeployedAsset) -> DeployedAsset:
     """As it is declared: which fields of a table its columns are tied to is no news of the project's."""
     if one.schema is None:
         return one

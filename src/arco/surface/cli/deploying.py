@@ -43,9 +43,9 @@ async def deploy(
 
 async def rollback(folder: str, root: str | None, options: list[str] | None, to: str | None, *, json: bool) -> None:
     file = read_project(folder)
-    async with _deployments(file, root, options) as (deployments, _):
+    async with _deployments(file, root, options) as (deployments, home):
         before = await deployments.current(file.name)
-        after = await deployments.rollback(file.name, to)
+        after = await deployments.rollback(file.name, to, by=home.author.principal)
     changes = difference(before, after)
     if json:
         was = None if before is None else before.id

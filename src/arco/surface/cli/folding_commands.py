@@ -13,6 +13,9 @@ Master = Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs: l
 def fold(
     follow: Annotated[bool, typer.Option("--follow", help="Go on: look again every few seconds.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look, with --follow.")] = 10,
+    no_listing: Annotated[
+        bool, typer.Option("--no-listing", help="Fold only what was notified: for stores where listing is dear.")
+    ] = False,
     spark: Master = "local[*]",
     json: Json = False,
     root: Root = None,
@@ -32,7 +35,7 @@ def fold(
     """
     command = import_module("arco.surface.cli.folding")
     where = Where.of(root, option, warehouse)
-    going = command.fold(where, master=spark, follow=follow, every_s=every, json=json)
+    going = command.fold(where, master=spark, follow=follow, every_s=every, listing=not no_listing, json=json)
     try:
         if not import_module("asyncio").run(going):
             raise typer.Exit(1)

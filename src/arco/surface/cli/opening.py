@@ -39,7 +39,7 @@ class Opened:
     @property
     def place(self) -> str:
         """The root as any process of this machine opens it, wherever it was started."""
-        return self.root if self.folder is None else str(self.folder)
+        return parse_root(self.root).place
 
     def key(self, operation: str) -> RequestKey:
         """A command is not repeated by anybody, so its key leaves no marker."""

@@ -17,13 +17,14 @@ from typing import Any
 from rich.console import Console
 
 from arco.catalog.catalog import Catalog
+from arco.fold.passes import fold_pass
 from arco.fold.spark_session import SparkSettings
 from arco.fold.spark_threads import any_left
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import OnFailure, Trigger
-from arco.ledger.run_state import RunState, TaskStatus
+from arco.ledger.run_state import RunState, RunStatus, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.partitions.axes import ListAxis
@@ -37,6 +38,7 @@ from arco.surface.cli.printing import print_grid, print_json, say, when
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
 from arco.surface.cli.settings import load_settings
+from arco.surface.folds import folding_of
 
 EXIT_INTERRUPTED = 130
 
@@ -50,19 +52,24 @@ async def at_work(at: At) -> AsyncIterator[Pipeline]:
     settings = load_settings(where.root, list(where.options), where.folder)
     log = file.folder / ".arco" / "spark.log"
     spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
-    async with opened(where) as home:
-        yield Pipeline(
-            catalog=home.catalog,
+    async with opened(where) as workspace:
+        pipeline = Pipeline(
+            catalog=workspace.catalog,
             project=project,
-            root=home.root,
+            root=workspace.root,
             options=settings.known,
             spark=spark,
-            by=home.author.principal,
+            by=workspace.author.principal,
         )
+        home = pipeline.new_home()
+        try:
+            yield replace(pipeline, home=home)
+        finally:
+            await home.stop()
 
 
-async def run(at: At, request: PlanRequest, how: HowToRun, *, json: bool) -> int:
-    """Plan, and run what is planned. The exit code says what came of it."""
+async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool) -> int:
+    """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
     async with at_work(at) as pipeline:
         prepared = await pipeline.prepare(request)
         if not prepared.plan.spec.tasks:
@@ -74,10 +81,10 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, json: bool) -> int
         started = await pipeline.start(prepared, how)
         if not started.is_new and not json:
             say(f"run {started.log.run} was started with this key before")
-        return await _driven(pipeline, started, json=json)
+        return await _driven(pipeline, started, fold=fold, json=json)
 
 
-async def resume(at: At, run_id: str | None, *, now: bool, json: bool) -> int:
+async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: bool) -> int:
     """Go on with a run from what it has published."""
     async with at_work(at) as pipeline:
         found = await _last_unfinished(pipeline) if run_id is None else _run_id(run_id)
@@ -87,10 +94,10 @@ async def resume(at: At, run_id: str | None, *, now: bool, json: bool) -> int:
                 say(f"run {found} has finished: {started.log.state.run.status.value}")
         elif started.log.state.active and not now and not json:
             say("claims of the worker that stopped are settled when they have been silent for 30 s; --now does it at once")
-        return await _driven(pipeline, started, seize=now, json=json)
+        return await _driven(pipeline, started, seize=now, fold=fold, json=json)
 
 
-async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bool = False) -> int:
+async def _driven(pipeline: Pipeline, started: Started, *, fold: bool, json: bool, seize: bool = False) -> int:
     console = Console(highlight=False, stderr=json)
     tasks = started.plan.spec.tasks
     if not json:
@@ -103,7 +110,30 @@ async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bo
         except asyncio.CancelledError:
             sys.stderr.write(f"arco: left at once; {_how_to_go_on(started)}\n")
             return EXIT_INTERRUPTED
-    return _summed_up(started, state, json=json)
+    code = _summed_up(started, state, json=json)
+    if fold and state.run.status is not RunStatus.CANCELLED:
+        await _folded(pipeline, json=json)
+    return code
+
+
+async def _folded(pipeline: Pipeline, *, json: bool) -> None:
+    """What the run told the ledger, as rows, in the session that it ran in. Trouble here is not the run's."""
+    home = pipeline.home
+    if home is None or not home.is_open:
+        return
+    try:
+        async with folding_of(pipeline.catalog.parts, home) as folding:
+            done = await fold_pass(folding)
+        failed = next(iter(done.failed.values()), None)
+    except ArcoError as error:
+        failed = error
+    except asyncio.CancelledError:
+        sys.stderr.write("arco: the run is written down; arco fold brings arco query up to date\n")
+        return
+    if failed is not None:
+        sys.stderr.write(f"arco: what the run said is kept, and not folded yet: {failed.one_line()}; try arco fold\n")
+    elif not json:
+        say('  arco query "SELECT asset, count(*) FROM partitions GROUP BY 1"      everything Arco knows, in SQL')
 
 
 def _how_to_go_on(started: Started) -> str:

@@ -30,6 +30,9 @@ Params = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Make everything that is asked for, stale or not.")]
 Backfill = Annotated[bool, typer.Option("--backfill", help="Only what was never published, whatever else changed.")]
+NoFold = Annotated[
+    bool, typer.Option("--no-fold", help="Leave it to arco fold, or a server with --fold, to show the run in arco query.")
+]
 RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="By default the last one.", show_default=False)]
 
 
@@ -54,6 +57,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         str | None,
         typer.Option(metavar="TEXT", help="The same key always means the same run: for schedulers that may call twice."),
     ] = None,
+    no_fold: NoFold = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -62,7 +66,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """Make what is stale: plan, run on Spark, check, publish.
 
     Only what is not as its code and its inputs are now is made again. An output is checked before anybody can see it; what its
-    checks refuse is kept on a branch of its table, and readers go on with the version before.
+    checks refuse is kept on a branch of its table, and readers go on with the version before. At the end what arco query shows
+    is brought up to date.
 
     Exits 0 if everything was published, 3 if something was held back, 1 if something failed, 2 if the command itself is wrong.
 
@@ -77,7 +82,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     running = import_module("arco.surface.cli.running")
     request = request_of(words, partition, param, force=force, backfill=backfill)
     how = running.how_to_run(parallel, timeout, key, fail_fast=fail_fast, backfill=backfill)
-    _exit(running.interruptible(running.run(at_of(project, root, option), request, how, json=json)))
+    _exit(running.interruptible(running.run(at_of(project, root, option), request, how, fold=not no_fold, json=json)))
 
 
 def resume(
@@ -86,6 +91,7 @@ def resume(
         bool,
         typer.Option("--now", help="Settle what the stopped worker had claimed at once, without waiting for its lease."),
     ] = False,
+    no_fold: NoFold = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -102,7 +108,7 @@ def resume(
       arco resume 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --now
     """
     running = import_module("arco.surface.cli.running")
-    _exit(running.interruptible(running.resume(at_of(project, root, option), run, now=now, json=json)))
+    _exit(running.interruptible(running.resume(at_of(project, root, option), run, now=now, fold=not no_fold, json=json)))
 
 
 def runs(

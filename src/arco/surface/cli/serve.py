@@ -22,7 +22,7 @@ from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
 from arco.surface.cli.settings import Settings, load_settings, load_token
 from arco.surface.http.access import Access
-from arco.surface.http.app import App, Setup
+from arco.surface.http.app import App, Beside, Setup
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.client_config import base_uri, client_config, client_defaults
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
@@ -48,6 +48,8 @@ class Flags:
     at_once: int = REQUESTS_AT_ONCE_MAX
     take_turns: bool = False
     any_key: bool = False
+    fold: bool = False
+    fold_every_s: float = 10
 
 
 def serve(root: str | None, options: list[str], flags: Flags) -> None:
@@ -67,8 +69,22 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     told = client_config(parsed, known)
     state = ServerState(store, base_uri(parsed, known), told, policy, clock, entropy, choices, client_defaults(parsed))
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
-    app = App(state, UlidSource(clock, entropy), setup)
+    beside = [_folds(state, settings, flags)] if flags.fold else []
+    app = App(state, UlidSource(clock, entropy), setup, beside=beside)
     _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)
+
+
+def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
+    """The fold beside the server. Spark's classes are loaded only here."""
+    if flags.fold_every_s <= 0:
+        raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
+    folds = import_module("arco.surface.folds")
+    home = import_module("arco.fold.spark_home").SparkHome
+    spark = import_module("arco.fold.spark_session").SparkSettings
+    place = parse_root(settings.root).place
+    session = home(spark(name="arco serve", log_file=folds.SPARK_LOG), place, settings.known)
+    found: Beside = folds.ServerFolds(state, session, flags.fold_every_s)
+    return found
 
 
 def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) -> Setup:

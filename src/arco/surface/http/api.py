@@ -8,6 +8,7 @@ from arco.surface.http.ask_runs import RUN_QUESTIONS
 from arco.surface.http.declaring import Endpoint
 from arco.surface.http.events import Events
 from arco.surface.http.lineage import Lineage
+from arco.surface.http.notifications import Notifications
 from arco.surface.http.openapi import with_description
 from arco.surface.http.platform import Platform
 from arco.surface.http.server_state import ServerState
@@ -22,6 +23,7 @@ def api_endpoints(state: ServerState) -> tuple[Endpoint, ...]:
             *Platform(state).endpoints(),
             *Events(state).endpoints(),
             *Lineage(state).endpoints(),
+            *Notifications(state).endpoints(),
             *(question.endpoint(state) for question in QUESTIONS),
         )
     )

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
@@ -42,11 +43,24 @@ class Setup:
     oauth: bool = False
 
 
+class Beside(Protocol):
+    """What works in the same process for as long as the server runs."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
 class App:
     """One server's application."""
 
     def __init__(
-        self, state: ServerState, ulids: UlidSource, setup: Setup | None = None, more: Sequence[Route] = ()
+        self,
+        state: ServerState,
+        ulids: UlidSource,
+        setup: Setup | None = None,
+        more: Sequence[Route] = (),
+        beside: Sequence[Beside] = (),
     ) -> None:
         setup = setup or Setup()
         self._state = state
@@ -55,6 +69,7 @@ class App:
         self._bounds = setup.bounds
         self._bodies = Bodies(setup.bounds)
         self._under_way = 0
+        self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
         self.routes = Routes(
@@ -166,6 +181,8 @@ class App:
             if message["type"] == "lifespan.startup":
                 # Without waiting for it: a server on a silent store says so at /ready, and does not hang.
                 self._probes.look()
+                for one in self._beside:
+                    one.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._end()
@@ -174,6 +191,8 @@ class App:
 
     async def _end(self) -> None:
         """After the last request: finish what answers left to do, within a time."""
+        for one in self._beside:
+            await one.stop()
         await self._probes.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)

@@ -75,7 +75,9 @@ class Events(Resource):
             return (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
 
         items = list(enumerate(bounded(_items(request))))
-        return accepted(await self._state.appender(scope).append_items(items, drafts_of))
+        appended = await self._state.appender(scope).append_items(items, drafts_of)
+        self._state.wake_fold(scope)
+        return accepted(appended)
 
 
 def bounded(items: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from arco.catalog.catalog import Catalog
@@ -49,6 +49,8 @@ class ServerState:
         self._open: dict[Scope, Catalog] = {}
         self._appenders: dict[Scope, Appender] = {}
         self._names_are_read = False
+        self.wake_fold: Callable[[Scope], None] = lambda _scope: None
+        """Called when something of a workspace was appended: a fold in this server, if there is one, looks soon."""
 
     async def read_names(self) -> None:
         """Once, before the first client: the names of the workspaces that are there. Raises if the store is silent."""
@@ -61,6 +63,10 @@ class ServerState:
                 # Who asks for it hears the same; the other workspaces are none the worse.
                 log.error("the names of %s: %s: %s", scope.warehouse, error.code, error.one_line())  # noqa: TRY400
         self._names_are_read = True
+
+    @property
+    def entropy(self) -> Entropy:
+        return self._entropy
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)

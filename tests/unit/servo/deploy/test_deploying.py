@@ -132,16 +132,16 @@ def test_what_is_retired_comes_back_as_itself(desk: Desk) -> None:
 
 def test_rollback_and_forward_again(desk: Desk) -> None:
     first, second = desk.deploy({"a": {}}), desk.deploy({"a": {}, "b": {}})
-    assert desk.run(desk.deployments.rollback("shop")).id == first.id
+    assert desk.run(desk.deployments.rollback("shop", by="ann")).id == first.id
     assert desk.run(desk.deployments.current("shop")) == first
     assert desk.run(desk.deployments.history("shop")) == (first.id, second.id)
-    assert desk.run(desk.deployments.rollback("shop", second.id)).id == second.id
+    assert desk.run(desk.deployments.rollback("shop", second.id, by="ann")).id == second.id
 
 
 def test_identities_made_after_a_rollback_are_those_from_before_it(desk: Desk) -> None:
     desk.deploy({"a": {"schema": {"id": "long"}}})
     second = desk.deploy({"a": {"schema": {"id": "long", "note": "string"}}, "b": {}})
-    desk.run(desk.deployments.rollback("shop"))
+    desk.run(desk.deployments.rollback("shop", by="ann"))
     third = desk.deploy({"a": {"schema": {"id": "long", "note": "string"}, "tags": "mended"}, "b": {}})
     assert ids(third) == ids(second)
     assert columns(third) == columns(second)
@@ -150,7 +150,7 @@ def test_identities_made_after_a_rollback_are_those_from_before_it(desk: Desk) -
 def test_the_code_of_a_deployment_that_counts_again_is_no_news(desk: Desk) -> None:
     first = desk.deploy({"a": {"schema": {"id": "long"}}})
     desk.deploy({"a": {"schema": {"id": "long", "note": "string"}}, "b": {}})
-    desk.run(desk.deployments.rollback("shop"))
+    desk.run(desk.deployments.rollback("shop", by="ann"))
     stored = desk.objects()
     assert desk.deploy({"a": {"schema": {"id": "long"}}}) == first
     assert desk.objects() == stored
@@ -159,7 +159,7 @@ def test_the_code_of_a_deployment_that_counts_again_is_no_news(desk: Desk) -> No
 def test_names_swapped_around_a_rollback_stay_two_assets(desk: Desk) -> None:
     first = desk.deploy({"a": {}})
     desk.deploy({"b": {"renamed_from": "a"}})
-    desk.run(desk.deployments.rollback("shop"))
+    desk.run(desk.deployments.rollback("shop", by="ann"))
     third = desk.deploy({"a": {}, "b": {}})
     assert ids(third)["shop.a"] == ids(first)["shop.a"]
     assert len(set(ids(third).values())) == 2
@@ -167,15 +167,15 @@ def test_names_swapped_around_a_rollback_stay_two_assets(desk: Desk) -> None:
 
 def test_there_is_nothing_to_go_back_to(desk: Desk) -> None:
     with pytest.raises(NotFound, match="never deployed"):
-        desk.run(desk.deployments.rollback("shop"))
+        desk.run(desk.deployments.rollback("shop", by="ann"))
     desk.deploy({"a": {}})
     with pytest.raises(InvalidInput, match="no deployment before this one"):
-        desk.run(desk.deployments.rollback("shop"))
+        desk.run(desk.deployments.rollback("shop", by="ann"))
     with pytest.raises(NotFound, match="there is no deployment 01JD7Z0Q3V8K4M2N6P9R5T1WXY"):
-        desk.run(desk.deployments.rollback("shop", "01JD7Z0Q3V8K4M2N6P9R5T1WXY"))
+        desk.run(desk.deployments.rollback("shop", "01JD7Z0Q3V8K4M2N6P9R5T1WXY", by="ann"))
     other = desk.run(desk.deployments.deploy(project({"x": {}}, "other"), by="ann"))[0]
     with pytest.raises(InvalidInput, match="is of project other"):
-        desk.run(desk.deployments.rollback("shop", other.id))
+        desk.run(desk.deployments.rollback("shop", other.id, by="ann"))
 
 
 def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
@@ -185,7 +185,7 @@ def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
         found, held = await desk.deployments._prepared(project({"b": {}}), "ann", {})
         await desk.deployments.deploy(project({"c": {}}), by="bob")
         await desk.deployments._write(found.after)
-        await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id)
+        await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id, "ann")
 
     with pytest.raises(Conflict, match="somebody else deployed"):
         desk.run(overtaken())

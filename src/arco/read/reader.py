@@ -11,7 +11,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from arco.fold.arrow_rows import arrow_schema, arrow_table
 from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
@@ -26,6 +25,11 @@ T = TypeVar("T")
 @cache
 def _duckdb() -> Any:
     return import_module("duckdb")
+
+
+@cache
+def _arrow_rows() -> Any:
+    return import_module("arco.fold.arrow_rows")  # it brings pyarrow: a server that nobody asks does without
 
 
 class Reader:
@@ -103,6 +107,10 @@ class Reader:
 
         return await self.once(relation, make)
 
+    async def aside(self, work: Callable[..., T], *about: Any) -> T:
+        """Something that takes long, in a thread: others are answered meanwhile."""
+        return await asyncio.to_thread(work, *about)
+
     async def arrow(self, sql: str) -> Any:
         """What a query gives, as an Arrow table."""
         return await asyncio.to_thread(lambda: self.session.cursor().execute(sql).to_arrow_table())
@@ -138,10 +146,10 @@ class Reader:
             self._session = None
 
     async def _tail_of(self, table: Table) -> str:
-        return await self._held(f"tail_{table.name}", lambda: arrow_table(table, self._tail[table.name]))
+        return await self._held(f"tail_{table.name}", lambda: _arrow_rows().arrow_table(table, self._tail[table.name]))
 
     async def _nothing_of(self, table: Table) -> str:
-        return await self._held(f"no_{table.name}", lambda: arrow_schema(table).empty_table())
+        return await self._held(f"no_{table.name}", lambda: _arrow_rows().arrow_schema(table).empty_table())
 
     async def _held(self, relation: str, make: Callable[[], Any]) -> str:
         """Rows of this process as a relation, made once and in a thread."""

@@ -79,7 +79,7 @@ def input_breaks(old: dict[str, Field], new: dict[str, Field]) -> Iterator[str]:
     """What was good to send, and is not any more."""
     for place in sorted(old.keys() - new.keys()):
         if not _inside(place, old.keys() - new.keys()):
-            yield f"{place or 'it'} is gone"
+            yield f"{place} is gone".lstrip()
     for place, field in sorted(new.items()):
         before = old.get(place)
         if before is None:
@@ -87,7 +87,7 @@ def input_breaks(old: dict[str, Field], new: dict[str, Field]) -> Iterator[str]:
                 yield f"{place} is new and required"
             continue
         if field.required and not before.required:
-            yield f"{place or 'it'} is required now"
+            yield f"{place} is required now".lstrip()
         yield from _narrower(place, before, field)
 
 
@@ -95,21 +95,21 @@ def output_breaks(old: dict[str, Field], new: dict[str, Field]) -> Iterator[str]
     """What was to be found in an answer, and is not any more."""
     for place in sorted(old.keys() - new.keys()):
         if not _inside(place, old.keys() - new.keys()):
-            yield f"{place or 'it'} is gone"
+            yield f"{place} is gone".lstrip()
     for place in sorted(old.keys() & new.keys()):
         if old[place].required and not new[place].required:
             yield f"{place} may be missing now"
         mine, theirs = old[place].types, new[place].types
         if mine and (theirs - mine or not theirs):
-            yield f"{place or 'it'} may be {_listed(theirs - mine) or 'anything'} now, not only {_listed(mine)}"
+            yield f"{place} may be {_listed(theirs - mine) or 'anything'} now, not only {_listed(mine)}".lstrip()
 
 
 def _narrower(place: str, before: Field, after: Field) -> Iterator[str]:
     if after.types and (before.types - after.types or not before.types):
-        yield f"{place or 'it'} may not be {_listed(before.types - after.types) or 'anything'} any more"
+        yield f"{place} may not be {_listed(before.types - after.types) or 'anything'} any more".lstrip()
     if after.words is not None and (before.words is None or before.words - after.words):
         lost = _listed(before.words - after.words) if before.words is not None else "any word"
-        yield f"{place or 'it'} may not be {lost} any more"
+        yield f"{place} may not be {lost} any more".lstrip()
 
 
 # Schemas, flattened

@@ -90,15 +90,15 @@ def parameter(name: str, *, required: bool) -> dict[str, Any]:
         ([((*GET, "parameters", 0), GONE)], ["GET /things: parameter limit (query) is gone"]),
         (
             [((*GET, "parameters", 0, "required"), True)],
-            ["GET /things: parameter limit (query) it is required now"],
+            ["GET /things: parameter limit (query) is required now"],
         ),
         (
             [((*GET, "parameters", 0, "schema"), {"type": "boolean"})],
-            ["GET /things: parameter limit (query) it may not be integer any more"],
+            ["GET /things: parameter limit (query) may not be integer any more"],
         ),
         (
             [((*GET, "parameters", 1, "schema"), {"enum": ["up"]})],
-            ["GET /things: parameter order (query) it may not be down any more"],
+            ["GET /things: parameter order (query) may not be down any more"],
         ),
         (
             [((*POST, "parameters"), [parameter("key", required=True)])],

@@ -182,7 +182,7 @@ def _body(operation: Json, whole: Json) -> dict[str, Field]:
 
 
 def _content(said: Json, whole: Json) -> dict[str, Field]:
-    schemas = [one["schema"] for one in said.get("content", {}).values()]
+    schemas = [one.get("schema", {}) for one in said.get("content", {}).values()]
     return fields(schemas[0], whole) if schemas else {}
 
 

@@ -165,18 +165,18 @@ def _overview(
     entry: Entry, properties: dict[str, str], columns: tuple[Column, ...], iceberg: IcebergTable | IcebergView | None
 ) -> Overview:
     governance = entry.governance
-    kind = ViewOverview if isinstance(iceberg, IcebergView) else TableOverview
-    return kind(
-        **_said(entry),
-        pii_columns=governance.pii_columns,
-        row_count=governance.row_count,
-        size_bytes=governance.size_bytes,
-        last_modified_ms=governance.last_modified_ms,
-        former_names=entry.former_names,
-        properties=properties,
-        columns=columns,
-        iceberg=iceberg,
-    )
+    known = _said(entry) | {
+        "pii_columns": governance.pii_columns,
+        "row_count": governance.row_count,
+        "size_bytes": governance.size_bytes,
+        "last_modified_ms": governance.last_modified_ms,
+        "former_names": entry.former_names,
+        "properties": properties,
+        "columns": columns,
+    }
+    if isinstance(iceberg, IcebergView):
+        return ViewOverview(**known, iceberg=iceberg)
+    return TableOverview(**known, iceberg=iceberg)
 
 
 def _iceberg_table(base: Base[TableMetadata]) -> IcebergTable:

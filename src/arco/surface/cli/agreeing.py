@@ -39,7 +39,7 @@ async def disagreements_of(at: Opened) -> tuple[Disagreement, ...]:
 
 async def _tables(at: Opened) -> dict[str, str]:
     names = await at.inventory.names()
-    found = {}
+    found: dict[str, str] = {}
     for entry in names.entries.values():
         if entry.kind is not Kind.TABLE or entry.format is not Format.ICEBERG:
             continue
@@ -82,7 +82,7 @@ async def _run(catalog: Catalog, run: RunId) -> RunTruth | None:
 async def _assets(catalog: Catalog) -> dict[str, str]:
     parts = catalog.parts
     deployments = Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    found = {}
+    found: dict[str, str] = {}
     async for entry in walk(parts.tier1.store, prefix_of(parts.scope, "_catalog", "deployments", "heads")):
         key = parse(entry.key)
         current = await deployments.current(str(key.project)) if isinstance(key, DeploymentHeadKey) else None

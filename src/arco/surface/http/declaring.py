@@ -8,7 +8,7 @@ known is refused: a filter that is misspelt must not list everything.
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from enum import EnumMeta
+from enum import StrEnum
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
@@ -141,6 +141,6 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 def _choices(kind: Any) -> list[str]:
     """The words of an enumeration, also of one that may be left out."""
-    if isinstance(kind, EnumMeta):
-        return [str(word) for word in kind]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return [word.value for word in kind]
     return [word for one in get_args(kind) for word in _choices(one)]

@@ -1,9 +1,10 @@
-"""What the fold costs on Spark, on a lake in a folder: small batches, a batch beside a long history, and a rebuild.
+"""What the fold costs on Spark, on a lake in a folder: a first batch, small ones, the same batch beside a long history, rebuilds.
 
 Events are those of runs: tasks begin, publish days, are checked, record lineage and end; made from a seed, in segments as writers
-store them, for the heads execution, quality and lineage. A batch is folded head by head. Wall time, and processor time of this
-process, of the JVM and of its Python workers together, since other programs may use the machine too. Every figure stands beside
-its goal as a ratio. Usage: python bench/fold.py [--events 200000] [--history 2000000] [--rounds 5]
+store them. What is measured is the whole of it: look, fold on Spark, publish three heads and the root, on a disk that is asked to
+keep what it was given. Wall time, and processor time of this process, of the JVM and of its Python workers together, since other
+programs may use the machine too. The history is folded, by a rebuild. Prints the table of bench/results/fold.md.
+Usage: python bench/fold.py [--rebuild 200000] [--history 2000000] [--rounds 7]
 """
 
 import argparse
@@ -13,20 +14,28 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from arco.fold.folding import Folding, Settings
+from arco.fold.heads import Heads
+from arco.fold.manifests import Caps
+from arco.fold.merging import merge
+from arco.fold.passes import fold_pass
+from arco.fold.rebuilding import rebuild
 from arco.fold.spark_fold import SparkFold
 from arco.fold.spark_session import SparkSettings, open_session
-from arco.fold.work import StateFile
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import SegmentId, WriterId, encode_ulid
 from arco.kernel.scope import Scope
 from arco.ledger.segment import encode_segment
 from arco.storage.keys import Day, Domain, Head, SegmentKey
+from arco.storage.roots import open_root
 
 SCOPE = Scope.of("default", "default")
 BEGIN_MS = 1_735_689_600_000
@@ -34,9 +43,6 @@ HEADS = {Head.EXECUTION: Domain.EXECUTION, Head.QUALITY: Domain.QUALITY, Head.LI
 ASSETS = 2_000
 TASKS_PER_RUN = 20
 PER_SEGMENT = 1_000
-SEGMENTS_PER_ROUND = 100
-"""How many segments a round of the fold takes at most: what one manifest adds."""
-
 MICRO_S, REBUILD_EVENTS_PER_S, HISTORY_RATIO = 5.0, 20_000, 1.5
 
 
@@ -149,29 +155,30 @@ class Lake:
     """A ledger in a folder."""
 
     root: Path
-    written: int = 0
-    segments: dict[Head, list[str]] = field(default_factory=lambda: {head: [] for head in HEADS})
+    segments: int = 0
+    events: int = 0
 
-    def append(self, events: int, seed: int) -> dict[Head, list[str]]:
-        """So many events of all domains, as segments; their names."""
+    def append(self, events: int) -> None:
+        """So many events of all domains, as segments."""
         lines: dict[Domain, list[bytes]] = {domain: [] for domain in HEADS.values()}
-        for number, (domain, line) in enumerate(Events(seed).tasks()):
-            if number == events:
-                break
+        made = Events(seed=self.events + 1).tasks()
+        for _ in range(events):
+            domain, line = next(made)
             lines[domain].append(line)
-        made = {head: list(self._store(domain, lines[domain])) for head, domain in HEADS.items()}
-        for head, names in made.items():
-            self.segments[head] += names
-        return made
+            if len(lines[domain]) == PER_SEGMENT:
+                self._store(domain, lines.pop(domain))
+                lines[domain] = []
+        for domain, rest in lines.items():
+            if rest:
+                self._store(domain, rest)
+        self.events += events
 
-    def _store(self, domain: Domain, lines: list[bytes]) -> Iterator[str]:
-        for at in range(0, len(lines), PER_SEGMENT):
-            self.written += 1
-            key = SegmentKey(SCOPE, domain, Day("2025-01-01"), SegmentId(ulid(self.written)))
-            path = self.root / str(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encode_segment(key, WriterId(ulid(0)), self.written, lines[at : at + PER_SEGMENT]))
-            yield str(key)
+    def _store(self, domain: Domain, lines: list[bytes]) -> None:
+        self.segments += 1
+        key = SegmentKey(SCOPE, domain, Day("2025-01-01"), SegmentId(ulid(self.segments)))
+        path = self.root / str(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_segment(key, WriterId(ulid(0)), self.segments, lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,111 +188,148 @@ class Spent:
 
 
 class Bench:
-    """One session, one lake."""
+    """One lake, one session, one folder."""
 
     def __init__(self, folder: Path, master: str) -> None:
         self.lake = Lake(folder / "lake")
         conf = {"spark.local.dir": str(folder / "scratch"), "spark.driver.memory": "4g"}
-        self.session = open_session(SparkSettings(master, "bench-fold", conf))
-        self.work = SparkFold(self.session, str(self.lake.root), {}, SCOPE)
-        self._attempts = 0
+        self._settings = SparkSettings(master, "bench-fold", conf)
 
-    def fold(self, segments: dict[Head, list[str]]) -> list[StateFile]:
-        """Fold segments as rounds do: head by head, a number of segments at a time."""
-        files: list[StateFile] = []
-        for head, names in segments.items():
-            for at in range(0, len(names), SEGMENTS_PER_ROUND):
-                self._attempts += 1
-                some = names[at : at + SEGMENTS_PER_ROUND]
-                folded = asyncio.run(self.work.fold(head, some, ulid(self._attempts)))
-                if folded.refused:
-                    raise SystemExit(f"an event of the bench was refused: {folded.refused[0].reason}")
-                files += folded.files
-        return files
+    def open(self) -> None:
+        clock, entropy = SystemClock(), SystemEntropy()
+        self.session = open_session(self._settings)
+        self._work = SparkFold(self.session, str(self.lake.root), {}, SCOPE)
+        store = open_root(str(self.lake.root), {}, clock, entropy)
+        self.folding = Folding(Heads(store, SCOPE, clock, entropy), self._work)
 
-    def merge(self, files: Sequence[StateFile]) -> None:
-        for head in HEADS:
-            self._attempts += 1
-            own = [file for file in files if f"/state/{head}/" in file.key]
-            asyncio.run(self.work.merge(head, own, ulid(self._attempts)))
+    async def fold(self) -> None:
+        done = await fold_pass(self.folding, tuple(HEADS))
+        if done.failed or done.merged or sum(one.refused for one in done.rounds.values()):
+            raise SystemExit(f"a batch was not only folded: {done}")
 
-    def batches(self, events: int, rounds: int, seed: int) -> list[Spent]:
+    async def rebuild(self) -> None:
+        published = [await rebuild(self.folding, head) for head in HEADS]
+        events = sum(one.manifest.events for one in published if one.manifest is not None)
+        if events != self.lake.events:
+            raise SystemExit(f"{events} of {self.lake.events} events were rebuilt")
+        await self.folding.heads.publish_cut(published)
+
+    async def merge(self) -> None:
+        """All deltas into the base, whatever the caps say."""
+        due = Folding(self.folding.heads, self._work, Settings(caps=Caps(files=1)))
+        await self.folding.heads.publish_cut([made for head in HEADS if (made := await merge(due, head)) is not None])
+
+    async def batches(self, events: int, rounds: int) -> list[Spent]:
         """Some batches, each of new events; the making of them is not measured."""
         spent = []
-        for number in range(rounds):
-            made = self.lake.append(events, seed + number)
-            spent.append(measured(lambda made=made: self.fold(made)))  # type: ignore[misc]
+        for _ in range(rounds):
+            self.lake.append(events)
+            spent.append(await measured(self.fold))
         return spent
 
     def close(self) -> None:
-        self.work.close()
+        self._work.close()
         self.session.stop()
 
 
-def measured(work: Callable[[], object]) -> Spent:
+async def measured(work: Callable[[], Awaitable[None]]) -> Spent:
     wall, processor = time.perf_counter(), processor_seconds()
-    work()
+    await work()
     return Spent(time.perf_counter() - wall, processor_seconds() - processor)
 
 
 def processor_seconds() -> float:
     """What this process and everything below it have used so far, those that ended included."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+    return sum(sum(int(word) for word in words[11:15]) for words in below().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def below() -> dict[int, list[str]]:
+    """This process and all below it, with the words of their `stat` after the name."""
+    found: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            words = stat.read_text().rpartition(")")[2].split()
+            found[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        number = int(stat.parent.name)
-        parents[number], ticks[number] = int(words[1]), sum(int(word) for word in words[11:15])
-    below = {os.getpid()}
-    while True:
-        more = {one for one, parent in parents.items() if parent in below} - below
-        if not more:
-            return sum(ticks.get(one, 0) for one in below) / os.sysconf("SC_CLK_TCK")
-        below |= more
+    ours = {os.getpid()}
+    while more := {one for one, words in found.items() if int(words[1]) in ours} - ours:
+        ours |= more
+    return {one: found[one] for one in ours if one in found}
 
 
-def said(name: str, spent: Sequence[Spent], events: int, goal: str) -> None:
+def most_memory_mb() -> dict[str, int]:
+    """The most that a Python worker, and that the JVM, ever had in memory."""
+    most: dict[str, int] = {}
+    for number in below().keys() - {os.getpid()}:
+        status = Path(f"/proc/{number}/status").read_text()
+        words = dict(line.split(":", 1) for line in status.splitlines())
+        name = "the JVM" if words["Name"].strip() == "java" else "a Python worker"
+        most[name] = max(most.get(name, 0), int(words["VmHWM"].split()[0]) // 1024)
+    return most
+
+
+def said(name: str, spent: Sequence[Spent], events: int, goal: str = "") -> None:
     walls, processors = [one.wall_s for one in spent], [one.processor_s for one in spent]
     wall, processor = statistics.median(walls), statistics.median(processors)
-    spread = f"{wall:.2f} ({min(walls):.2f}-{max(walls):.2f})"
-    rates = f"{events / wall:>9.0f} {events / processor * (os.cpu_count() or 1):>12.0f}"
-    print(f"{name:52} {spread:>24} {processor:>8.2f} {rates}  {goal}", flush=True)
+    spread = f" ({min(walls):.2f} to {max(walls):.2f})" if len(spent) > 1 else ""
+    rates = f"{events / wall:,.0f} | {events / processor * (os.cpu_count() or 1):,.0f}" if events else " | "
+    print(f"| {name} | {wall:.2f}{spread} | {processor:.2f} | {rates} | {goal} |", flush=True)
+
+
+def against(measured: float, goal: float, words: str, *, at_least: bool = False) -> str:
+    met = measured >= goal if at_least else measured <= goal
+    return f"{words}: {'met' if met else 'MISSED'}"
+
+
+def median(spent: Sequence[Spent]) -> Spent:
+    return Spent(statistics.median(one.wall_s for one in spent), statistics.median(one.processor_s for one in spent))
+
+
+async def run(bench: Bench, rebuilt: int, history: int, rounds: int) -> None:
+    cores = os.cpu_count()
+    print(f"Load of the machine: {os.getloadavg()[0]:.1f} on {cores} cores.\n")
+    print(f"| what | wall s (spread of {rounds}) | cpu s | events/s | by cpu alone, {cores} cores | goal |")
+    print("|---|---|---|---|---|---|")
+
+    async def opening() -> None:
+        bench.open()
+
+    said("starting the session", [await measured(opening)], 0)
+    said("1,000 events, the first batch of the session", await bench.batches(1_000, 1), 1_000)
+    micro = await bench.batches(1_000, rounds)
+    said("1,000 events, warm", micro, 1_000, against(median(micro).wall_s, MICRO_S, f"at most {MICRO_S:.0f} s"))
+    await bench.batches(10_000 - bench.lake.events, 1)
+    few = await bench.batches(10_000, rounds)
+    said("10,000 events, 10 thousand before the first of them", few, 10_000)
+    for count in (rebuilt, history):
+        bench.lake.append(count - bench.lake.events)
+        spent = await measured(bench.rebuild)
+        words = f"at least {REBUILD_EVENTS_PER_S:,}/s"
+        rate = against(count / spent.wall_s, REBUILD_EVENTS_PER_S, words, at_least=True)
+        said(f"rebuild of {count:,} events", [spent], count, rate)
+    many = await bench.batches(10_000, rounds)
+    by_wall, by_cpu = median(many).wall_s / median(few).wall_s, median(many).processor_s / median(few).processor_s
+    words = f"{by_wall:.2f}× of wall, {by_cpu:.2f}× of cpu, at most {HISTORY_RATIO}×"
+    goal = against(by_wall, HISTORY_RATIO, words)
+    said(f"10,000 events, {history:,} before the first of them", many, 10_000, goal)
+    said("  these merged into the base, all of it written anew", [await measured(bench.merge)], 0)
+    most = ", ".join(f"{name} {size:,} MB" for name, size in sorted(most_memory_mb().items()))
+    print(f"\nMost memory at any time: {most}. Load of the machine at the end: {os.getloadavg()[0]:.1f}.")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=200_000, help="of the rebuild")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rebuild", type=int, default=200_000)
     parser.add_argument("--history", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--master", default="local[2]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), given.master)
-        print(f"{'':52} {'wall s (spread)':>24} {'cpu s':>8} {'events/s':>9} {'by cpu alone':>12}")
-        bench.batches(1_000, 2, seed=1)  # warms up, and is not counted
-        micro = bench.batches(1_000, given.rounds, seed=10)
-        worst = statistics.median(one.wall_s for one in micro) / MICRO_S
-        said("a micro-batch of 1,000 events", micro, 1_000, f"{worst:.2f} of {MICRO_S:.0f} s")
-        bench.lake.append(10_000, seed=100)
-        few = bench.batches(10_000, given.rounds, seed=200)
-        said("a batch of 10,000 events, 10 thousand before it", few, 10_000, "")
-        rebuilt = bench.lake.append(given.events, seed=300)
-        files: list[StateFile] = []
-        spent = measured(lambda: files.extend(bench.fold(rebuilt)))
-        part = given.events / spent.wall_s / REBUILD_EVENTS_PER_S
-        said(f"a rebuild of {given.events} events", [spent], given.events, f"{part:.2f} of {REBUILD_EVENTS_PER_S} events/s")
-        merged = measured(lambda: bench.merge(files))
-        said("  and its files merged into a base", [merged], given.events, "")
-        bench.lake.append(max(0, given.history - given.events), seed=400)
-        many = bench.batches(10_000, given.rounds, seed=500)
-        by_wall = statistics.median(one.wall_s for one in many) / statistics.median(one.wall_s for one in few)
-        by_cpu = statistics.median(one.processor_s for one in many) / statistics.median(one.processor_s for one in few)
-        goal = f"{by_wall:.2f}, by cpu {by_cpu:.2f}, of at most {HISTORY_RATIO}"
-        said(f"a batch of 10,000 events, {given.history} before it", many, 10_000, goal)
-        bench.close()
+        try:
+            asyncio.run(run(bench, given.rebuild, given.history, given.rounds))
+        finally:
+            bench.close()
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from arco.fold import tables as t
 from arco.fold.vocabulary import BUCKETS, Kind, Table, bucket_of
 from arco.fold.words import trigrams, words_of_name, words_of_text
 from arco.fold.work import StateFile
+from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 from arco.read.cut import Cut, Layers
 
-ROW_GROUP = 10_240
 START = "TIMESTAMP '2025-01-01'"
 _TYPES = {
     Kind.TEXT: "VARCHAR",
@@ -331,7 +331,7 @@ def _written(
         bounded = source.replace("$low", str(number * step)).replace("$high", str(number * step + step - 1))
         session.execute(
             f"COPY (SELECT {columns} FROM {bounded}) TO '{file}' "
-            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, PARQUET_VERSION v1)"
+            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {STATE_ROW_GROUP_ROWS_MAX}, PARQUET_VERSION v1)"
         )
         rows, buckets = session.execute(
             f"SELECT count(*), list(DISTINCT bucket ORDER BY bucket) FROM read_parquet('{file}')"

@@ -17,7 +17,7 @@ from arco.fold.spark_session import Session, SparkSettings
 from arco.fold.tables import tables_of
 from arco.fold.vocabulary import BUCKET, bucket_of
 from arco.fold.work import Folded, StateFile
-from arco.kernel.errors import NotFound
+from arco.kernel.errors import CorruptObject, NotFound
 from arco.ledger.envelope import Event, EventType, encode
 from arco.storage.keys import Head, StateFileKey, parse
 from fixtures.fold.histories import DOMAINS, HEADS, SCOPE, History, states, ulid, write_segments
@@ -132,23 +132,36 @@ def test_what_no_event_speaks_of_has_no_file(lake: Lake) -> None:
 
 
 def test_many_buckets_are_packed_into_files_of_their_size(session: Session, tmp_path: Path) -> None:
-    lake = Lake(session, tmp_path, Sizes(rows_per_part=400, base_file_bytes=20_000, rows_per_file=100))
+    lake = Lake(session, tmp_path, Sizes(segments_per_task=1, rows_per_file=100))
     events = _many_runs(1500)
-    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], events, 500)
-    folded = lake.fold(Head.EXECUTION, names)
-    expected = states(Head.EXECUTION, events)
-    assert len(folded.files) > 4
-    base = lake.merge(Head.EXECUTION, folded)
+    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], events, 100)
+    folded, again = lake.fold(Head.EXECUTION, names), lake.fold(Head.EXECUTION, names[3:])
+    # One file of each task, and none for tables that nobody speaks of.
+    assert len(folded.files) == len(again.files) == session.spark.sparkContext.defaultParallelism
+    base = lake.merge(Head.EXECUTION, folded, again)
     lake.work.close()
-    for files in (folded.files, base):
-        assert lake.states(Head.EXECUTION, files) == expected
-        # A bucket lies in one file, so who looks for a key opens one.
-        buckets = [bucket for file in files for bucket in file.buckets]
-        assert len(buckets) == len(set(buckets))
-    assert 4 < len(base) < 40
+    assert lake.states(Head.EXECUTION, base) == states(Head.EXECUTION, events)
+    # A bucket lies in one file, so who looks for a key opens one.
+    buckets = [bucket for file in base for bucket in file.buckets]
+    assert len(buckets) == len(set(buckets))
+    assert 10 < len(base) < 40
 
 
-def test_one_event_may_be_more_rows_than_fit_into_a_window(lake: Lake) -> None:
+def test_a_file_that_is_damaged_is_named_and_nothing_is_merged(lake: Lake) -> None:
+    events = History(random.Random(9)).events(Head.QUALITY, 30)
+    folded = lake.fold(Head.QUALITY, write_segments(lake.root, DOMAINS[Head.QUALITY], events, 30))
+    (file,) = folded.files
+    path = lake.root / file.key
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(CorruptObject, match=file.key):
+        lake.merge(Head.QUALITY, folded)
+    path.unlink()
+    with pytest.raises(NotFound, match=file.key):
+        lake.merge(Head.QUALITY, folded)
+    assert list(lake.root.rglob("*.parquet")) == []
+
+
+def test_one_event_may_be_very_many_rows(lake: Lake) -> None:
     base = next(one for one in History(random.Random(3)).events(Head.EXECUTION, 80) if "materialization" in one.type)
     days = {"partitions": [{"date": ["1900-01-01", "2100-01-01"]}], "grain": {"date": "daily"}}
     event = _changed(base, data={**base.data, **days})

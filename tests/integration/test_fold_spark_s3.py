@@ -1,8 +1,7 @@
-"""The fold on a bucket: tasks read segments and write files through the store, Spark reads files through its own connector."""
+"""The fold on a bucket: tasks read and write through the store, so Spark needs no connector to it."""
 
 import asyncio
 import random
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,21 +25,16 @@ from .spark_local import CONF, running
 
 pytestmark = MARKS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-JARS = REPOSITORY / ".tools" / "jars-s3"
 HEAD = Head.EXECUTION
 
 
 def test_a_history_folds_on_a_bucket(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    # Without Maven the jars are not copied, and Spark fetches them itself when it starts.
-    subprocess.run([str(REPOSITORY / "tools" / "s3_jars.sh")], check=False)
     events = History(random.Random(4)).events(HEAD, 60)
     names = write_segments(tmp_path, DOMAINS[HEAD], events, 30)
     expected = states(HEAD, events)
     with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
         root = f"{server.url}/lake"
-        settings = SparkSettings("local[2]", "fold-on-s3", CONF, jars_folder=JARS)
-        with running(settings, root, server.options) as session:
+        with running(SparkSettings("local[2]", "fold-on-s3", CONF)) as session:
             work = SparkFold(session, root, server.options, SCOPE)
 
             async def folded() -> dict[str, bytes]:

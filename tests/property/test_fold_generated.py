@@ -6,11 +6,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arco.fold.arrow_rows import arrow_schema, arrow_struct, rows_of
+from arco.fold.arrow_joins import joined as joined_columns
+from arco.fold.arrow_rows import arrow_schema, arrow_table, conformed, rows_of
 from arco.fold.contributions import order
 from arco.fold.joins import joined
 from arco.fold.shredding import shred, shred_for
 from arco.fold.tables import tables_of
+from arco.fold.vocabulary import BUCKET
 from arco.kernel.errors import InvalidInput, UnknownFormat
 from arco.ledger.envelope import EventType
 from arco.storage.keys import Head
@@ -64,8 +66,39 @@ def test_rows_are_the_same_after_they_were_arrow(head: Head, pick: random.Random
     whole = states(head, History(pick).events(head, count))
     for table in tables_of(head):
         rows = list(whole[table.name].values())
-        array = arrow_struct(table, rows)
-        assert list(rows_of(table, pa.Table.from_arrays(array.flatten(), schema=arrow_schema(table)))) == rows
+        assert list(rows_of(table, arrow_table(table, rows))) == rows
+
+
+@promise
+@given(heads, choices, st.integers(1, 40), st.integers(1, 4))
+def test_columns_are_joined_as_rows_are(head: Head, pick: random.Random, count: int, files: int) -> None:
+    events = History(pick).events(head, count)
+    whole = states(head, events)
+    contributed = [one for event in events for one in shred_for(head, event)]
+    pick.shuffle(contributed)
+    for table in tables_of(head):
+        rows = [row for theirs, row in contributed if theirs is table]
+        # At once; and as files that are joined again, as a merge does.
+        parts = [joined_columns(table, arrow_table(table, rows[at::files])) for at in range(files)]
+        for given_rows in (arrow_table(table, rows), pa.concat_tables(conformed(table, part) for part in parts)):
+            found = list(rows_of(table, joined_columns(table, given_rows)))
+            assert {tuple(row[name] for name in table.key_names): row for row in found} == whole[table.name]
+            keys = [tuple(row[name] for name in (BUCKET, *table.key_names)) for row in found]
+            assert keys == sorted(set(keys))
+
+
+@promise
+@given(heads, choices)
+def test_a_file_of_another_version_has_the_columns_of_this_one(head: Head, pick: random.Random) -> None:
+    whole = states(head, History(pick).events(head, 10))
+    for table in tables_of(head):
+        rows = arrow_table(table, list(whole[table.name].values()))
+        name = pick.choice([column.name for group in table.groups for column in group.columns])
+        old = rows.drop_columns([name]).append_column("dropped_since", pa.nulls(rows.num_rows))
+        found = conformed(table, old)
+        assert found.schema == arrow_schema(table)
+        assert found.column(name).null_count == rows.num_rows
+        assert found.drop_columns([name]) == rows.drop_columns([name])
 
 
 json_values = st.recursive(
@@ -90,7 +123,7 @@ def test_an_event_contributes_or_is_refused_whatever_it_holds(head: Head, pick: 
     except InvalidInput:
         return
     for table in tables_of(head):
-        arrow_struct(table, [row for theirs, row in contributed if theirs is table])
+        arrow_table(table, [row for theirs, row in contributed if theirs is table])
 
 
 @promise

@@ -1,4 +1,4 @@
-"""One definition of a join, executed in memory and in DuckDB: any contributions in any layers give the same rows."""
+"""One definition of a join, executed in memory, in Arrow and in DuckDB: any contributions in any layers give the same rows."""
 
 import asyncio
 import hashlib
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arco.fold.arrow_rows import rows_of
+from arco.fold.arrow_joins import joined as joined_columns
+from arco.fold.arrow_rows import arrow_table, rows_of
 from arco.fold.joins import joined
 from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Column, Kind, Row, Table, bucket_of
@@ -78,6 +80,18 @@ def test_layers_in_duckdb_are_joined_as_in_memory(data: st.DataObject, table: Ta
     found = asyncio.run(_read(table, layers, folder, tail))
     assert {tuple(row[key] for key in table.key_names): row for row in found} == expected
     assert len(found) == len(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), table=st.sampled_from(TABLES))
+def test_columns_in_arrow_are_joined_as_in_memory(data: st.DataObject, table: Table) -> None:
+    rows = data.draw(st.lists(contributions(table), max_size=14))
+    cut = data.draw(st.integers(0, len(rows)))
+    chunks = [arrow_table(table, rows[:cut]), arrow_table(table, rows[cut:])]
+    found = list(rows_of(table, joined_columns(table, pa.concat_tables(chunks))))
+    keys = [tuple(row[key] for key in table.key_names) for row in found]
+    assert dict(zip(keys, found, strict=True)) == joined(table, rows)
+    assert len(set(keys)) == len(keys)
 
 
 def _written(table: Table, folder: Path, name: str, rows: Any) -> tuple[StateFile, ...]:

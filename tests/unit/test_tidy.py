@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 70
 
 # The edges where Spark is met, and only there.
 SPARK_FILES = (
-    *(f"arco/fold/spark_{name}.py" for name in ("files", "fold", "join", "s3", "session", "shred")),
+    *(f"arco/fold/spark_{name}.py" for name in ("fold", "s3", "session", "tasks")),
     *(
         f"arco/servo/execute/spark_{name}.py"
         for name in (

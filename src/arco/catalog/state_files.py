@@ -18,11 +18,10 @@ from arco.catalog.model import Dropped, Entry, Namespace
 from arco.catalog.names import Names, encode_levels
 from arco.kernel.errors import CorruptObject
 from arco.kernel.fingerprint import content_hash
+from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 
 Change = tuple[str, str, msgspec.Struct | None]
 """Kind (namespace, entry, dropped), key, and the document, or None when it is gone."""
-
-_ROW_GROUP_ROWS = 10_000
 
 
 @cache
@@ -65,7 +64,7 @@ def encode_changes(changes: Iterable[Change]) -> tuple[bytes, int]:
     rows = [_row(*change) for change in sorted(changes, key=lambda change: change[:2])]
     sink = io.BytesIO()
     table = _arrow().Table.from_pylist(rows, schema=_schema())
-    _parquet().write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
+    _parquet().write_table(table, sink, compression="zstd", row_group_size=STATE_ROW_GROUP_ROWS_MAX)
     return sink.getvalue(), len(rows)
 
 

@@ -19,6 +19,7 @@ _TYPES = {
     Kind.MOMENT: pa.timestamp("us"),
     Kind.TEXTS: pa.list_(pa.string()),
 }
+_WIDE = {Kind.TEXT: pa.large_string(), Kind.TEXTS: pa.list_(pa.large_string())}
 _IN_MS = pa.timestamp("ms")
 
 
@@ -27,11 +28,19 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in table.columns()])
 
 
-def arrow_struct(table: Table, rows: Sequence[Row]) -> pa.StructArray:
-    """Rows as one array, a field a column."""
-    columns = list(table.columns())
-    arrays = [_array(column, rows) for column in columns]
-    return pa.StructArray.from_arrays(arrays, fields=list(arrow_schema(table)))
+def wide_schema(table: Table) -> pa.Schema:
+    """The same columns, with room for texts of any length in all; in a file they are the same."""
+    return pa.schema([pa.field(column.name, _WIDE.get(column.kind, _TYPES[column.kind])) for column in table.columns()])
+
+
+def conformed(table: Table, found: pa.Table) -> pa.Table:
+    """The rows of a file with the columns of today: one that came later is null, one that is no more is left out."""
+    names = set(found.column_names)
+    schema = arrow_schema(table)
+    columns = [
+        found.column(field.name) if field.name in names else pa.nulls(found.num_rows, field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, names=schema.names).cast(schema)
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:

@@ -37,13 +37,15 @@ def order(*parts: int | str) -> str:
 
 def told(event: Event, *before: int | str) -> str:
     """The order of what an event says: what decides first, then where the event stands."""
-    stands = f"{event.position}:{event.id}"
-    return f"{order(*before)}:{stands}" if before else stands
+    return order(*before, event.position, event.id)
 
 
 def json_text(value: Any) -> str:
     """A document in one spelling."""
-    return msgspec.json.encode(value, order="sorted").decode()
+    return _encoded(value).decode()
+
+
+_encoded = msgspec.json.Encoder(order="sorted").encode
 
 
 def partitions_of(
@@ -51,7 +53,7 @@ def partitions_of(
 ) -> list[tuple[PartitionId, PartitionKey]]:
     """The partitions that a document names, with their ids."""
     asset = AssetId(asset_id)
-    named = msgspec.json.encode((document, grain))
+    named = _encoded((document, grain))
     keys = _KNOWN.get(named)
     if keys is None:
         keys = partitions_in(document, grain)
@@ -92,4 +94,4 @@ class RowMaker:
 def _padded(number: int) -> str:
     if not 0 <= number <= _LONG_MAX:
         raise InvalidInput(f"{number} orders nothing: it must lie between 0 and {_LONG_MAX}")
-    return f"{number:0{_DIGITS}}"
+    return str(number).zfill(_DIGITS)

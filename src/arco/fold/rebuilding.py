@@ -7,6 +7,7 @@ The ledger is listed before the archive. A segment that is moved in between is c
 one of the two; the other way round it might be found in neither.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -48,7 +49,6 @@ class _Built:
     start: Manifest | None = None
     base: tuple[StateFile, ...] = ()
     deltas: tuple[StateFile, ...] = ()
-    batches: int = 0
     done: set[SegmentId] = field(default_factory=set)
     writers: dict[str, Ranges] = field(default_factory=dict)
     events: int = 0
@@ -58,7 +58,6 @@ class _Built:
     def add(self, segments: Iterable[SegmentId], folded: Folded) -> None:
         self.done.update(segments)
         self.deltas += folded.files
-        self.batches += 1
         numbers: dict[str, list[int]] = {}
         for writer, number in folded.writers:
             numbers.setdefault(writer, []).append(number)
@@ -161,9 +160,16 @@ async def _fold_rest(folding: Folding, head: Head, sources: _Sources, built: _Bu
         reach("fold.rebuilt")
         waiting = waiting[len(some) :]
     if begins and built.deltas:
-        alone = built.batches == 1
-        built.base = built.deltas if alone else await folding.work.merge(head, built.deltas, folding.ulids.next())
+        built.base = await _joined(folding, head, built.deltas)
         built.deltas = ()
+
+
+async def _joined(folding: Folding, head: Head, deltas: tuple[StateFile, ...]) -> tuple[StateFile, ...]:
+    """Deltas as a base, which has every key once: tables with several files are merged, the others are there already."""
+    count = Counter(file.table for file in deltas)
+    several = [file for file in deltas if count[file.table] > 1]
+    merged = await folding.work.merge(head, several, folding.ulids.next()) if several else ()
+    return (*(file for file in deltas if count[file.table] == 1), *merged)
 
 
 def _batch(folding: Folding, waiting: Sequence[SegmentId], sources: _Sources) -> Sequence[SegmentId]:

@@ -61,9 +61,10 @@ def _distinct(contributed: list[Contribution]) -> list[Contribution]:
     if len(contributed) < 2:
         return contributed
     found: dict[tuple[object, ...], Contribution] = {}
-    for table, row in contributed:
-        found.setdefault((table.name, *[row[name] for name in table.key_names]), (table, row))
-    return list(found.values())
+    for one in contributed:
+        table, row = one
+        found.setdefault((table.name, *[row[name] for name in table.key_names]), one)
+    return contributed if len(found) == len(contributed) else list(found.values())
 
 
 def _unknown(event: Event) -> UnknownFormat:

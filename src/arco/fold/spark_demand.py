@@ -3,7 +3,7 @@
 Most looks at a ledger find nothing new. They cost a few requests, and no JVM.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arco.fold.spark_fold import SparkFold
@@ -15,9 +15,11 @@ from arco.storage.keys import Head
 
 @dataclass(slots=True)
 class OnDemand:
-    """Executes the fold of one workspace in the session of a home."""
+    """Executes the fold of one workspace in the session of a home. `root` and `options` are the lake's."""
 
     home: SparkHome
+    root: str
+    options: Mapping[str, str]
     scope: Scope
     _fold: SparkFold | None = field(init=False, default=None)
 
@@ -35,5 +37,6 @@ class OnDemand:
     async def _work(self) -> SparkFold:
         session = await self.home.session()
         if self._fold is None:
-            self._fold = SparkFold(session, self.home.root, self.home.options, self.scope)
+            # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
+            self._fold = SparkFold(session, self.root, self.options, self.scope)
         return self._fold

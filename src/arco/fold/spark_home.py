@@ -14,11 +14,11 @@ from arco.fold.spark_threads import opened, stopped
 
 @dataclass(slots=True)
 class SparkHome:
-    """`root` and `options` are the lake's. `starting` is told before Spark starts."""
+    """`root` and `options` are those of a lake that Spark itself must reach. `starting` is told before Spark starts."""
 
     settings: SparkSettings
-    root: str
-    options: Mapping[str, str]
+    root: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
     starting: Callable[[], None] = lambda: None
     _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _session: Session | None = field(init=False, default=None)

@@ -10,7 +10,7 @@ What must never enter: how a join is executed, and counters (hazard 7: a count i
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -71,10 +71,11 @@ class Table:
     key: tuple[Column, ...]
     groups: tuple[Group, ...]
     spread_by: str
+    key_names: tuple[str, ...] = field(init=False)
 
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.key)
+    def __post_init__(self) -> None:
+        # Once: it is asked for with every row.
+        object.__setattr__(self, "key_names", tuple(column.name for column in self.key))
 
     def columns(self) -> Iterator[Column]:
         """Everything that a row has, in the order of the files."""

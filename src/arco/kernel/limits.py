@@ -73,6 +73,10 @@ STATE_DELTAS_MAX = 50
 STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
 STATE_DELTAS_AGE_S_MAX = 3600
 
+# Rows of a row group in files of state: what a browser reads at least of a file that has a row it wants. DuckDB writes whole
+# vectors of 2,048.
+STATE_ROW_GROUP_ROWS_MAX = 10_240
+
 # How long the checkpointer of a server waits for more, so that a burst of commits makes one file.
 CHECKPOINT_DELAY_S = 0.8
 

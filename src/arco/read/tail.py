@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from arco.fold.consumed import ConsumedLists
+from arco.fold.contributions import Contribution
 from arco.fold.finding import Finder
 from arco.fold.heads import Heads
 from arco.fold.manifests import RootManifest
@@ -86,11 +87,8 @@ _OWED_BY_RUNS = (Domain.EXECUTION, Domain.QUALITY, Domain.LINEAGE)
 
 
 def _add(found: Rows, head: Head, key: str, data: bytes) -> None:
-    start = 0
-    while True:
-        shredded = shred_segment(head, key, data, start)
-        for table, rows in shredded.rows.items():
-            found[table] += rows
-        start += sum(shredded.report.rows.values())
-        if start >= shredded.report.rows_in_all or not shredded.rows:
-            return
+    def take(contributed: Sequence[Contribution]) -> None:
+        for table, row in contributed:
+            found[table.name].append(row)
+
+    shred_segment(head, key, data, take)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from arco.catalog.workspace import Workspace
@@ -26,12 +27,22 @@ log = logging.getLogger("arco.fold")
 SPARK_LOG = Path(tempfile.gettempdir()) / "arco-fold-spark.log"
 
 
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake as any process of this machine opens it."""
+
+    place: str
+    options: Mapping[str, str]
+
+
 @asynccontextmanager
-async def folding_of(parts: Workspace, home: SparkHome, settings: Settings | None = None) -> AsyncIterator[Folding]:
+async def folding_of(
+    parts: Workspace, lake: Lake, home: SparkHome, settings: Settings | None = None
+) -> AsyncIterator[Folding]:
     """Whoever folds a workspace. Spark is started if there is something to fold, and stopped by whoever has the home."""
     heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
     receipts = ReceiptEvents(heads.store, parts.scope, parts.files.find, parts.clock, parts.entropy)
-    work = OnDemand(home, parts.scope)
+    work = OnDemand(home, lake.place, lake.options, parts.scope)
     try:
         yield Folding(heads, work, settings, receipts=receipts)
     finally:
@@ -41,8 +52,9 @@ async def folding_of(parts: Workspace, home: SparkHome, settings: Settings | Non
 class ServerFolds:
     """The folds of a server: one for each workspace of its root, in one Spark session."""
 
-    def __init__(self, state: ServerState, home: SparkHome, every_s: float) -> None:
+    def __init__(self, state: ServerState, lake: Lake, home: SparkHome, every_s: float) -> None:
         self._state = state
+        self._lake = lake
         self._home = home
         self._every_s = every_s
         self._following: dict[Scope, Following] = {}
@@ -78,7 +90,7 @@ class ServerFolds:
             await self._state.clock.sleep(self._every_s)
 
     async def _follow(self, scope: Scope) -> None:
-        async with folding_of(self._state.catalog(scope).parts, self._home) as folding:
+        async with folding_of(self._state.catalog(scope).parts, self._lake, self._home) as folding:
             following = self._following[scope] = Following(folding, self._every_s, lambda done: _log(scope, done))
             await following.go_on()
 

@@ -18,7 +18,7 @@ from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside
 from arco.surface.cli.settings import load_settings
-from arco.surface.folds import SPARK_LOG, folding_of
+from arco.surface.folds import SPARK_LOG, Lake, folding_of
 
 
 @asynccontextmanager
@@ -27,9 +27,9 @@ async def at_work(where: Where, master: str, how: How | None = None) -> AsyncIte
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where) as at:
         spark = SparkSettings(master, "arco fold", log_file=SPARK_LOG)
-        home = SparkHome(spark, at.place, settings.known, starting=lambda: say_aside("starting Spark …"))
+        home = SparkHome(spark, starting=lambda: say_aside("starting Spark …"))
         try:
-            async with folding_of(at.catalog.parts, home, how) as folding:
+            async with folding_of(at.catalog.parts, Lake(at.place, settings.known), home, how) as folding:
                 yield folding
         finally:
             await home.stop()

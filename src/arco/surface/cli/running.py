@@ -38,7 +38,7 @@ from arco.surface.cli.printing import print_grid, print_json, say, when
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
 from arco.surface.cli.settings import load_settings
-from arco.surface.folds import folding_of
+from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
 
@@ -122,7 +122,7 @@ async def _folded(pipeline: Pipeline, *, json: bool) -> None:
     if home is None or not home.is_open:
         return
     try:
-        async with folding_of(pipeline.catalog.parts, home) as folding:
+        async with folding_of(pipeline.catalog.parts, Lake(home.root, home.options), home) as folding:
             done = await fold_pass(folding)
         failed = next(iter(done.failed.values()), None)
     except ArcoError as error:

@@ -81,9 +81,9 @@ def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
     folds = import_module("arco.surface.folds")
     home = import_module("arco.fold.spark_home").SparkHome
     spark = import_module("arco.fold.spark_session").SparkSettings
-    place = parse_root(settings.root).place
-    session = home(spark(name="arco serve", log_file=folds.SPARK_LOG), place, settings.known)
-    found: Beside = folds.ServerFolds(state, session, flags.fold_every_s)
+    session = home(spark(name="arco serve", log_file=folds.SPARK_LOG))
+    lake = folds.Lake(parse_root(settings.root).place, settings.known)
+    found: Beside = folds.ServerFolds(state, lake, session, flags.fold_every_s)
     return found
 
 

@@ -6,6 +6,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,13 @@ class Client:
     def __init__(self, address: str) -> None:
         self.root = address.removesuffix("/iceberg")
 
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], Any]:
+    def get(self, path: str, **headers: str) -> tuple[int, Message, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             with urllib.request.urlopen(urllib.request.Request(f"{self.root}{path}", headers=named), timeout=30) as answer:
-                return answer.status, dict(answer.headers), json.loads(answer.read())
+                return answer.status, answer.headers, json.loads(answer.read())
         except urllib.error.HTTPError as error:
-            return error.code, dict(error.headers), json.loads(error.read() or b"null")
+            return error.code, error.headers, json.loads(error.read() or b"null")
 
 
 class Running:

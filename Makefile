@@ -30,8 +30,9 @@ lint: setup ## formatting and lint rules
 types: setup ## strict types
 	$(BIN)/mypy
 
-contract: setup ## the order of the rooms
+contract: setup ## the order of the rooms; the API and the events against the last release (contracts/)
 	$(BIN)/lint-imports
+	$(PY) tools/contracts.py
 
 tests: setup ## the test suite and the simulation campaigns
 	@tools/jars.sh

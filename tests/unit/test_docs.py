@@ -9,9 +9,10 @@ import pytest
 
 from arco.catalog import findings
 from arco.kernel import limits
+from arco.kernel.errors import ERROR_TABLE
 from arco.storage import keys
 from arco.surface.cli import names, pipelines, planning_commands, reading_commands
-from arco.surface.http import events, lineage, platform, signed_urls, state_files
+from arco.surface.http.api import api_endpoints
 from arco_sim import invariants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,11 +49,15 @@ def test_every_command_is_documented() -> None:
 
 def test_every_route_of_the_platform_api_is_documented() -> None:
     page = (DOCS / "api.md").read_text()
-    resources = (platform.Platform, events.Events, lineage.Lineage)
-    routes = [one for resource in resources for one in resource(None).routes()]  # type: ignore[arg-type]
-    made = [("POST", signed_urls.SIGNED_URLS), ("GET", state_files.TEMPLATE)]
-    named = [(one.method, one.template) for one in routes] + made
-    assert [one for one in named if f"`{one[0]} {one[1]}" not in page] == []
+    endpoints = api_endpoints(None)  # type: ignore[arg-type]
+    assert [one.path for one in endpoints if f"`{one.method} {one.path}" not in page] == []
+
+
+def test_every_code_of_a_problem_is_documented_with_what_to_do() -> None:
+    problems = (DOCS / "api.md").read_text().partition("## Problems")[2]
+    rows = dict(re.findall(r"^\| ([^|`]+) \| (`.+) \|$", problems, re.MULTILINE))
+    listed = {(title, *one) for title, codes in rows.items() for one in re.findall(r"`(\w+)` (\d+)", codes)}
+    assert listed == {(one.action.value, one.code, str(one.status)) for one in ERROR_TABLE.values()}
 
 
 def test_the_tests_that_the_conformance_page_names_are_there() -> None:

@@ -39,7 +39,7 @@ async def disagreements_of(at: Opened) -> tuple[Disagreement, ...]:
 
 async def _tables(at: Opened) -> dict[str, str]:
     names = await at.inventory.names()
-    found = {}
+    found: dict[str, str] = {}
     for entry in names.entries.values():
         if entry.kind is not Kind.TABLE or entry.format is not Format.ICEBERG:
             continue

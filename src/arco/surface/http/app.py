@@ -16,25 +16,21 @@ from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
 from arco.kernel.secret import Secret
 from arco.surface.http.access import Access
+from arco.surface.http.api import api_endpoints
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
-from arco.surface.http.events import Events
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
-from arco.surface.http.lineage import Lineage
 from arco.surface.http.link_tokens import LinkTokens
-from arco.surface.http.notifications import Notifications
 from arco.surface.http.oauth import OAuthRoutes
-from arco.surface.http.platform import platform_routes
+from arco.surface.http.origins import preflight
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
-from arco.surface.http.routes import Door, Found, Route, Routes
+from arco.surface.http.routes import Door, Found, Route, Routes, route
 from arco.surface.http.server_state import ServerState
-from arco.surface.http.signed_urls import SignedUrls
-from arco.surface.http.state_files import StateFiles
 from arco.surface.http.welcome import About, WelcomeRoutes
 
 log = logging.getLogger("arco.http")
@@ -81,15 +77,12 @@ class App:
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
         tokens = LinkTokens.of(setup.link_key, state.entropy)
-        self._routes = Routes(
+        endpoints = api_endpoints(state, tokens, setup.about.scheme)
+        self.routes = Routes(
             [
                 *iceberg_routes(state),
-                *platform_routes(state),
-                *Events(state).routes(),
-                *Lineage(state).routes(),
-                *Notifications(state).routes(),
-                *SignedUrls(state, tokens, setup.about.scheme).routes(),
-                *StateFiles(state, tokens).routes(),
+                *(one.route for one in endpoints),
+                *(route("OPTIONS", one.path, preflight, Door.LINK, across=True) for one in endpoints if one.across),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -108,7 +101,7 @@ class App:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
-            found = self._routes.find(call.method, split_path(call.raw_path))
+            found = self.routes.find(call.method, split_path(call.raw_path))
             if isinstance(found, Found):
                 call.route = found.route
                 return self._refused(call) or await self._read_and_handled(call, found)
@@ -222,6 +215,7 @@ class App:
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:
             log.warning("what answers left to do is not finished; the next commit of each table will see to it")
+        self._state.libraries.close()
         await self._state.store.close()
 
 

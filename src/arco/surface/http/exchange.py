@@ -68,6 +68,12 @@ def no_content() -> Response:
     return Response(204)
 
 
+def is_known(request: Request, etag: str) -> bool:
+    """Whether a client shows an ETag. Weak ones are as good here: what is the same byte for byte is also the same."""
+    shown = (one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(","))
+    return etag in shown
+
+
 def split_path(raw: bytes) -> list[str]:
     """The segments of a path, decoded once. An empty one stays: a name that is missing must not turn into another route."""
     return [decode_segment(part) for part in raw.removeprefix(b"/").split(b"/")]

@@ -11,27 +11,33 @@ import msgspec
 from arco.fold.notifying import notify
 from arco.iceberg.shape import read
 from arco.kernel.limits import FOLD_HINTED_SEGMENTS_MAX
-from arco.surface.http.events import scope_of
+from arco.surface.http.declaring import API, Asked, Endpoint, endpoint
 from arco.surface.http.exchange import Request, Response, json_response
 from arco.surface.http.resource import Resource
-from arco.surface.http.routes import Route, route
 
-NOTIFY = "/api/v1/fold/notify"
+NOTIFY = f"{API}/fold/notify"
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
-class _Notification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Notification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Segments of the ledger, by the names of their objects."""
+
     segments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=FOLD_HINTED_SEGMENTS_MAX)]
 
 
-class Notifications(Resource):
-    def routes(self) -> list[Route]:
-        return [route("POST", NOTIFY, self.post)]
+class Notified(msgspec.Struct, frozen=True):
+    notified: int
 
-    async def post(self, request: Request) -> Response:
-        scope = scope_of(request)
-        said = read(request.json(), _Notification, "the notification")
+
+class Notifications(Resource):
+    def endpoints(self) -> list[Endpoint]:
+        about = "Say that segments were written, for a fold that does not list"
+        return [endpoint("POST", NOTIFY, about, self.post, body=(Notification,), answers={202: (Notified,)})]
+
+    async def post(self, request: Request, asked: Asked) -> Response:
+        scope = asked.scope
+        said = read(request.json(), Notification, "the notification")
         await notify(self._state.store, scope, said.segments, self._state.clock, self._state.entropy)
         self._state.wake_fold(scope)
-        return json_response({"notified": len(said.segments)}, 202)
+        return json_response(Notified(len(said.segments)), 202)

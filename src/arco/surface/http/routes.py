@@ -4,7 +4,7 @@ The raw path is split at its slashes before anything is decoded, so that a name 
 route is a tuple of segments; None stands for one that is left open.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,6 +55,9 @@ class Routes:
         self._by_length: dict[int, list[Route]] = {}
         for one in routes:
             self._by_length.setdefault(len(one.pattern), []).append(one)
+
+    def __iter__(self) -> Iterator[Route]:
+        return (one for some in self._by_length.values() for one in some)
 
     def find(self, method: str, segments: list[str]) -> Found | set[str]:
         """The route of a request; or the methods that its path takes, none if there is no such path."""

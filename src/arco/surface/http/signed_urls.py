@@ -19,23 +19,21 @@ from arco.kernel.scope import Scope
 from arco.read.linked_files import LinkedFile, Wanted, cut_of, linked_files
 from arco.storage.port import SignedMethod
 from arco.surface.http.access import host_of
-from arco.surface.http.events import scope_of
+from arco.surface.http.declaring import API, Asked, Endpoint, endpoint
 from arco.surface.http.exchange import Request, Response, json_response
 from arco.surface.http.link_tokens import Linked, LinkTokens
-from arco.surface.http.origins import preflight
 from arco.surface.http.resource import Resource
-from arco.surface.http.routes import Door, Route, route
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.state_files import FILES
 
-SIGNED_URLS = "/api/v1/catalog/signed-urls"
+SIGNED_URLS = f"{API}/catalog/signed-urls"
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, lt=BUCKETS)]
 Life = Annotated[int, msgspec.Meta(ge=1, le=STATE_LINK_TTL_S_MAX)]
 
 
-class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LinksAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     snapshot: Name | None = None
     tables: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=100)] | None = None
     namespace: Name | None = None
@@ -74,15 +72,15 @@ class SignedUrls(Resource):
         self._tokens = tokens
         self._scheme = scheme
 
-    def routes(self) -> list[Route]:
+    def endpoints(self) -> list[Endpoint]:
+        about = "Links to exactly the files of one snapshot, for a while"
         return [
-            route("POST", SIGNED_URLS, self.post, across=True),
-            route("OPTIONS", SIGNED_URLS, preflight, Door.LINK, across=True),
+            endpoint("POST", SIGNED_URLS, about, self.post, body=(LinksAsked,), answers={200: (FileLinks,)}, across=True)
         ]
 
-    async def post(self, request: Request) -> Response:
-        scope = scope_of(request)
-        asked = read(request.json() if request.body else {}, _Asked, "the request")
+    async def post(self, request: Request, of: Asked) -> Response:
+        scope = of.scope
+        asked = read(request.json() if request.body else {}, LinksAsked, "the request")
         state = self._state
         cut = await cut_of(Heads(state.store, scope, state.clock, state.entropy), asked.snapshot)
         wanted = Wanted(asked.tables, asked.namespace, asked.buckets, asked.paths)
@@ -102,7 +100,7 @@ class SignedUrls(Resource):
         return json_response(answer, headers={"Cache-Control": "no-store"})
 
     async def _urls(
-        self, found: tuple[LinkedFile, ...], asked: _Asked, own: Callable[[LinkedFile], str]
+        self, found: tuple[LinkedFile, ...], asked: LinksAsked, own: Callable[[LinkedFile], str]
     ) -> tuple[list[str], str]:
         if asked.via != "server":
             try:

@@ -4,20 +4,30 @@ There is no listing, and nothing is found by its name: the token is all there is
 """
 
 from collections.abc import AsyncGenerator
+from typing import Annotated
+
+import msgspec
 
 from arco.kernel.errors import CorruptObject, NotFound, Throttled
 from arco.kernel.limits import FILE_SENT_BYTES_MAX, FILES_SENT_AT_ONCE_MAX
 from arco.storage.port import ObjectStore
 from arco.surface.http.byte_ranges import NoSuchPart, Part, part_of
+from arco.surface.http.declaring import API, Asked, Endpoint
 from arco.surface.http.exchange import Request, Response, Streamed
 from arco.surface.http.failures import refusal
 from arco.surface.http.link_tokens import Linked, LinkTokens
-from arco.surface.http.origins import preflight
-from arco.surface.http.routes import Door, Route, route
+from arco.surface.http.routes import Door
 from arco.surface.http.server_state import ServerState
 
-FILES = "/api/v1/catalog/files"
+FILES = f"{API}/catalog/files"
 TEMPLATE = f"{FILES}/{{token}}"
+
+
+PARQUET = "application/vnd.apache.parquet"
+
+
+class TokenAsked(Asked, frozen=True, kw_only=True):
+    token: Annotated[str, msgspec.Meta(description="What a link has behind the last slash.")]
 
 
 class StateFiles:
@@ -26,10 +36,21 @@ class StateFiles:
         self._tokens = tokens
         self._under_way = 0
 
-    def routes(self) -> list[Route]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            route("GET", TEMPLATE, self.get, Door.LINK, across=True),
-            route("OPTIONS", TEMPLATE, preflight, Door.LINK, across=True),
+            Endpoint(
+                "GET",
+                TEMPLATE,
+                "A file of state, whole or in part, for whoever has a link to it",
+                self.get,
+                TokenAsked,
+                answers={200: (msgspec.Raw,), 206: (msgspec.Raw,)},
+                headers={"Range": "The part that is wanted.", "If-Range": "The ETag that the part must be of."},
+                tagged=True,
+                answer_media=PARQUET,
+                door=Door.LINK,
+                across=True,
+            )
         ]
 
     async def get(self, request: Request) -> Response:
@@ -90,7 +111,7 @@ async def pieces(store: ObjectStore, key: str, part: Part) -> AsyncGenerator[byt
 
 def _headers(etag: str, left_s: int) -> dict[str, str]:
     return {
-        "Content-Type": "application/vnd.apache.parquet",
+        "Content-Type": PARQUET,
         "Accept-Ranges": "bytes",
         "ETag": etag,
         # A file of state never changes; the link to it ends.

@@ -17,7 +17,7 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.scope import Scope
 from arco.storage.local import LocalStore
-from fixtures.state.published_world import publish_world
+from fixtures.state.published_state import publish_world
 from fixtures.state.shop_story import told
 from fixtures.state.state_world import World
 from unit.surface.http_ground import template_of, validate

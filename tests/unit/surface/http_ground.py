@@ -16,7 +16,7 @@ from arco.surface.http.api import api_endpoints
 from arco.surface.http.app import App
 from arco.surface.http.openapi import document
 from arco.surface.http.server_state import ServerState
-from fixtures.state.published_world import publish_world
+from fixtures.state.published_state import publish_world
 from fixtures.state.shop_story import told
 from fixtures.state.state_world import NOW_MS
 from stand_ins.asgi import Answer, ask

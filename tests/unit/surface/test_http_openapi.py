@@ -29,10 +29,11 @@ def ground() -> Iterator[HttpGround]:
 
 
 def test_every_route_that_is_served_is_described_and_the_other_way_round(ground: HttpGround) -> None:
-    served = {(one.method, one.template) for one in ground.app.routes if one.template.startswith("/api/")}
+    ours = [one for one in ground.app.routes if one.template.startswith("/api/") and one.method != "OPTIONS"]
+    served = {(one.method, one.template) for one in ours}
     described = {(method.upper(), path) for path, methods in ground.description["paths"].items() for method in methods}
     assert served == described
-    assert len(served) == sum(1 for one in ground.app.routes if one.template.startswith("/api/"))
+    assert len(served) == len(ours)
 
 
 def test_the_description_is_served(ground: HttpGround) -> None:

@@ -97,7 +97,7 @@ async def _snapshots(asked: Asked, words: tuple[str, ...], limit: int, *, json: 
         listed = await _newest(asked.heads)
         if json:
             plain = [
-                {"snapshot_id": one.snapshot, "published_ms": one.published_ms, "sequence": one.sequence} for one in listed
+                {"snapshot": one.snapshot, "published_ms": one.published_ms, "sequence": one.sequence} for one in listed
             ]
             print_json({"snapshots": plain})
         else:

@@ -40,7 +40,7 @@ async def list_assets(where: Where, binding: Binding, wanted: Wanted, *, json: b
         found = [one async for one in _listed(asked, filter_of(wanted))]
         snapshot_id = asked.reader.cut.snapshot_id
     if json:
-        print_json({"snapshot_id": snapshot_id, "items": found})
+        print_json({"snapshot": snapshot_id, "items": found})
         return True
     if found:
         headers = ("name", "kind", "owner", "tags", "partitions", "last published (UTC)", "health")

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
@@ -10,11 +12,12 @@ from rich.progress import Progress as Bars
 
 from arco.catalog.findings import Progress, Report
 from arco.catalog.verify import verify as verify_catalog
-from arco.read.agreement import Disagreement
-from arco.surface.cli.agreeing import disagreements_of
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
+
+if TYPE_CHECKING:
+    from arco.read.agreement import Disagreement
 
 
 async def verify(where: Where, *, deep: bool, state: bool, json: bool) -> bool:
@@ -26,7 +29,7 @@ async def verify(where: Where, *, deep: bool, state: bool, json: bool) -> bool:
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
         if state and report.clean:
-            disagreements = await disagreements_of(at)
+            disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements
     if json:
         _print_json(at, report, clean=clean, disagreements=disagreements if state else None)
@@ -53,7 +56,7 @@ def _watched() -> Iterator[Progress]:
         yield progress
 
 
-def _print_json(at: Opened, report: Report, *, clean: bool, disagreements: tuple[Disagreement, ...] | None) -> None:
+def _print_json(at: Opened, report: Report, *, clean: bool, disagreements: "tuple[Disagreement, ...] | None") -> None:
     compared = {} if disagreements is None else {"disagreements": msgspec.to_builtins(disagreements)}
     print_json(
         {
@@ -81,7 +84,7 @@ def _print(report: Report, *, deep: bool) -> None:
         say(f"  {finding.code}: {finding.one_line()}")
 
 
-def _print_state(report: Report, disagreements: tuple[Disagreement, ...]) -> None:
+def _print_state(report: Report, disagreements: "tuple[Disagreement, ...]") -> None:
     if not report.clean:
         say("The state was not compared: first the catalog.")
     elif not disagreements:

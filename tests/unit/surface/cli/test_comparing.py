@@ -45,12 +45,12 @@ def test_without_words_snapshots_are_listed_newest_first(arco: Shell, lake: Lake
     assert [line.split()[0] for line in out[1:4]] == list(reversed(lake.snapshots))
     assert out[4].startswith(f"Next: arco diff {lake.snapshots[1]}")
     listed = arco("diff", *lake.now, "--json").json["snapshots"]
-    assert [one["snapshot_id"] for one in listed] == list(reversed(lake.snapshots))
+    assert [one["snapshot"] for one in listed] == list(reversed(lake.snapshots))
 
 
 def test_two_snapshots_differ_by_what_came_between(arco: Shell, lake: Lake) -> None:
     document = arco("diff", *lake.snapshots[1:], *lake.now, "--json").json
-    assert (document["before"], document["snapshot_id"]) == lake.snapshots[1:]
+    assert (document["before"], document["snapshot"]) == lake.snapshots[1:]
     lines = arco("diff", *lake.snapshots[1:], *lake.now).out.splitlines()
     for table in document["tables"]:
         (headline,) = [line for line in lines if line.startswith(f"{table['table'].replace('_', ' ')}  ")]

@@ -48,7 +48,7 @@ def test_assets_are_listed_with_what_people_ask_first(arco: Shell, lake: Lake) -
 def test_a_list_of_assets_is_filtered(arco: Shell, lake: Lake, flags: list[str], names: list[str]) -> None:
     document = arco("assets", *flags, *lake.at, "--json").json
     assert [one["asset"] for one in document["items"]] == names
-    assert document["snapshot_id"] == lake.snapshots[-1]
+    assert document["snapshot"] == lake.snapshots[-1]
     assert arco("assets", *flags, *lake.at).out.startswith("name" if names else "0 assets of this namespace")
 
 
@@ -282,4 +282,4 @@ def _read(terminal: int) -> bytes:
 
 def test_json_of_every_command_names_its_snapshot(arco: Shell, lake: Lake) -> None:
     for words in (["assets"], ["assets", "shop.orders"], ["health"], ["health", "shop.orders"], ["search", "orders"]):
-        assert json.loads(arco(*words, *lake.at, "--json").out)["snapshot_id"] == lake.snapshots[-1]
+        assert json.loads(arco(*words, *lake.at, "--json").out)["snapshot"] == lake.snapshots[-1]

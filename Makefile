@@ -3,12 +3,11 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PY := $(BIN)/python
-export PYTHONDONTWRITEBYTECODE := 1
 export PYTHONHASHSEED := 0
 SEEDS ?= 10000
 JOBS ?= 2
 
-.PHONY: help setup demo demo-catalog test lint types contract tests stores mutants crashpoints kill soak conformance rck contract-matrix bench lock clean
+.PHONY: help setup demo demo-catalog test lint types contract tests coverage stores mutants crashpoints kill soak conformance rck contract-matrix bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -31,12 +30,17 @@ lint: setup ## formatting and lint rules
 types: setup ## strict types
 	$(BIN)/mypy
 
-contract: setup ## the order of the rooms
+contract: setup ## the order of the rooms; the API and the events against the last release (contracts/)
 	$(BIN)/lint-imports
+	$(PY) tools/contracts.py
 
-tests: setup ## the test suite with branch coverage, and the simulation campaigns without
+tests: setup ## the test suite and the simulation campaigns
 	@tools/jars.sh
 	@tools/tests.sh
+
+coverage: setup ## the same with branch coverage; it takes longer
+	@tools/jars.sh
+	@COVERAGE=1 tools/tests.sh
 
 stores: setup ## the contract on the store servers that need Node or Go
 	@tests/servers/build.sh

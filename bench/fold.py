@@ -27,9 +27,8 @@ from arco.fold.manifests import Caps
 from arco.fold.merging import merge
 from arco.fold.passes import fold_pass
 from arco.fold.rebuilding import rebuild
-from arco.fold.spark_demand import LIGHT
 from arco.fold.spark_fold import SparkFold
-from arco.fold.spark_session import SparkSettings, open_session
+from arco.fold.spark_session import open_session
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import SegmentId, WriterId, encode_ulid
@@ -37,6 +36,7 @@ from arco.kernel.scope import Scope
 from arco.ledger.segment import encode_segment
 from arco.storage.keys import Day, Domain, Head, SegmentKey
 from arco.storage.roots import open_root
+from arco.surface.folds import own_session
 
 SCOPE = Scope.of("default", "default")
 BEGIN_MS = 1_735_689_600_000
@@ -194,8 +194,7 @@ class Bench:
 
     def __init__(self, folder: Path, master: str) -> None:
         self.lake = Lake(folder / "lake")
-        # As `arco fold` opens it.
-        self._settings = SparkSettings(master, "bench-fold", {**LIGHT, "spark.local.dir": str(folder / "scratch")})
+        self._settings = own_session("bench-fold", master)  # as `arco fold` has it
 
     def open(self) -> None:
         clock, entropy = SystemClock(), SystemEntropy()

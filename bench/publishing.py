@@ -178,10 +178,11 @@ def measured(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, processor_s() - processor
 
 
-def compared(bench: Bench, rows: int, rounds: int) -> None:
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in bench.ways}
+def compared(bench: Bench, rows: int, rounds: int, only: str) -> None:
+    ways = {name: work for name, work in bench.ways.items() if only in name}
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for number in range(rounds + 1):
-        for name, work in bench.ways.items():
+        for name, work in ways.items():
             found = measured(work)
             if number:
                 spent[name].append(found)
@@ -217,6 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the ways whose names have this, such as 'by day'")
     parser.add_argument(
         "--jars", type=Path, default=Path(".tools/jars"), help="where Iceberg's Spark runtime lies, if it does"
     )
@@ -228,7 +230,7 @@ def main() -> None:
         folder = Path(name)
         with served(folder / "lake") as uri:
             bench = Bench(folder, given.rows, jars, uri)
-            compared(bench, given.rows, given.rounds)
+            compared(bench, given.rows, given.rounds, given.only)
             fixed(bench, given.rounds)
             bench.session.stop()
 

@@ -1,24 +1,47 @@
 #!/usr/bin/env bash
-# The tests in two queues side by side, because much of both is waiting: those with real clients and Spark, and all others
-# followed by the simulation campaigns (without coverage: tracing slows them down). What the second says is printed at its end.
+# The test suite, in parts that two workers take one after the other: much of it is waiting. A part that passes says so in a
+# line, with what it skipped; one that fails is shown whole. `COVERAGE=1 tools/tests.sh` traces branches, and takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-readonly wanted="not stores and not campaign and not conformance"
-said=$(mktemp)
-trap 'kill %% 2>/dev/null || true; rm -f "$said"' EXIT
+readonly rest="not stores and not campaign and not conformance"
 
-rm -f .coverage .coverage.*
-{
-    echo "tests: all that are not integration"
-    .venv/bin/coverage run -m pytest -m "$wanted" --ignore tests/integration
-    .venv/bin/pytest -m campaign
-} >"$said" 2>&1 &
-others=$!
+# Long ones first, so that the workers end together. What is not named by itself is in the last two, and nothing is left out.
+alone() { ls tests/integration/test_servo*.py tests/integration/test_{d6,fold,shop}*.py; }
+parts() {
+    echo "-m campaign tests/simulation"
+    alone
+    echo tests/integration/test_spark*.py
+    for folder in tests/unit/*/; do
+        [ "$folder" = tests/unit/__pycache__/ ] || echo "$folder"
+    done
+    ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py) | xargs
+    echo tests --ignore=tests/integration $(printf -- '--ignore=%s ' tests/unit/*/)
+}
 
-code=0
-.venv/bin/coverage run -m pytest -m "$wanted" tests/integration || code=$?
-wait "$others" || code=$?
-cat "$said"
-[ "$code" = 0 ] || exit "$code"
-.venv/bin/coverage combine -q
-.venv/bin/coverage report
+run_part() {
+    local said code=0 started=$SECONDS pytest=$PYTEST
+    [ "${2:-}" != campaign ] || pytest=.venv/bin/pytest # tracing slows these down too much
+    said=$(mktemp)
+    $pytest -m "$REST" "$@" >"$said" 2>&1 || code=$?
+    (
+        flock 9
+        echo "== $* ($((SECONDS - started)) s)"
+        if [ "$code" = 0 ]; then grep -aE "^SKIPPED|passed" "$said"; else cat "$said"; fi
+    ) 9<"$0"
+    rm -f "$said"
+    [ "$code" = 0 ]
+}
+export -f run_part
+
+if [ -n "${COVERAGE:-}" ]; then
+    rm -f .coverage .coverage.*
+    export PYTEST=".venv/bin/coverage run -m pytest"
+else
+    export PYTEST=".venv/bin/pytest"
+fi
+export REST="$rest"
+parts | xargs -P 2 -L 1 bash -c 'run_part "$@"' "$0"
+if [ -n "${COVERAGE:-}" ]; then
+    .venv/bin/coverage combine -q
+    .venv/bin/coverage report
+fi

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from behaviour.ground import Contention, Ground, ground_of
-from behaviour.store_contract import CASES, NETWORK_CASES, SIGNING_CASES, Case
+from behaviour.store_contract import CASES, NETWORK_CASES, NO_SIGNING_CASES, SIGNING_CASES, Case
 from servers import fault_proxy, launch
 
 IN_PROCESS = ("memory", "local")
@@ -30,8 +30,8 @@ _CONTENTION = {
 def cases_of(adapter: str) -> tuple[Case, ...]:
     """The cases that mean something for a store: no network, no lost replies; no keys, no signed links."""
     if adapter in IN_PROCESS:
-        return CASES
-    signing = () if adapter == "gcsd" else SIGNING_CASES
+        return (*CASES, *NO_SIGNING_CASES)
+    signing = NO_SIGNING_CASES if adapter == "gcsd" else SIGNING_CASES
     return (*CASES, *signing, *NETWORK_CASES)
 
 

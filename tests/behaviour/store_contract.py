@@ -5,6 +5,8 @@ lost between us and a server, so they need one; `SIGNING_CASES` need a store tha
 """
 
 import asyncio
+import re
+import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
 
@@ -561,10 +563,38 @@ async def a_signed_link_writes(ground: Ground) -> None:
     assert (await ground.got("a")).data == b"by link"
 
 
+async def a_signed_link_reads_its_own_object_and_does_nothing_else(ground: Ground) -> None:
+    await ground.landed("mine", b"mine")
+    await ground.landed("next", b"next")
+    link = await ground.store.sign(ground.key("mine"), SignedMethod.GET, 60)
+    place, _, proof = link.partition("?")
+    assert place.endswith("/mine")
+    spoilt, found = re.subn("((?:sig|Signature)=)(.)", lambda one: one[1] + ("a" if one[2] != "a" else "b"), proof)
+    assert found == 1
+    for wrong in (f"{place.removesuffix('mine')}next?{proof}", place, f"{place}?{spoilt}"):
+        assert await _refused(wrong)
+    assert await _refused(link, "PUT", b"over it")
+    assert await _refused(link, "DELETE")
+    assert (await ground.got("mine")).data == b"mine"
+
+
+async def a_signed_link_ends(ground: Ground) -> None:
+    await ground.landed("a", b"0123456789")
+    link = await ground.store.sign(ground.key("a"), SignedMethod.GET, 1)
+    await CLOCK.sleep(2.5)  # a store may count whole seconds
+    assert await _refused(link)
+
+
 async def a_link_for_too_long_or_too_short_is_refused(ground: Ground) -> None:
     for ttl_s in (0, -1, 8 * 24 * 3600):
         with pytest.raises(InvalidInput):
             await ground.store.sign(ground.key("a"), SignedMethod.GET, ttl_s)
+
+
+async def a_store_that_cannot_sign_says_so(ground: Ground) -> None:
+    await ground.landed("a", b"0123456789")
+    with pytest.raises(InvalidInput, match="sign"):
+        await ground.store.sign(ground.key("a"), SignedMethod.GET, 60)
 
 
 # Replies that get lost
@@ -717,6 +747,15 @@ async def _fetch(link: str, headers: dict[str, str] | None = None, method: str =
     return await asyncio.to_thread(ask)
 
 
+async def _refused(link: str, method: str = "GET", body: bytes | None = None) -> bool:
+    try:
+        await _fetch(link, {}, method, body)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code in {400, 401, 403, 404}
+    return False
+
+
 CASES: tuple[Case, ...] = (
     an_absent_object_is_none,
     the_head_of_an_absent_object_is_none,
@@ -792,8 +831,12 @@ CASES: tuple[Case, ...] = (
 SIGNING_CASES: tuple[Case, ...] = (
     a_signed_link_reads,
     a_signed_link_writes,
+    a_signed_link_reads_its_own_object_and_does_nothing_else,
+    a_signed_link_ends,
     a_link_for_too_long_or_too_short_is_refused,
 )
+
+NO_SIGNING_CASES: tuple[Case, ...] = (a_store_that_cannot_sign_says_so,)
 
 NETWORK_CASES: tuple[Case, ...] = (
     *(_create_survives(fault) for fault in _SPOILED),

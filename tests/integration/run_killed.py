@@ -1,4 +1,4 @@
-"""A process that runs a project and kills itself at a named place: `python -m tests.integration.run_killed FOLDER POINT NTH`."""
+"""A process that does a command and kills itself at a named place: `-m tests.integration.run_killed POINT NTH COMMAND…`."""
 
 import os
 import signal
@@ -9,8 +9,7 @@ from arco.surface.cli.main import run
 
 
 def main() -> None:
-    folder, point, nth = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    left = nth
+    point, left = sys.argv[1], int(sys.argv[2])
 
     def reached(name: str) -> None:
         nonlocal left
@@ -20,7 +19,7 @@ def main() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     crash_points.install(reached)
-    sys.argv = ["arco", "run", "--project", folder, "--parallel", "1"]
+    sys.argv = ["arco", *sys.argv[3:]]
     run()
 
 

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .arco_server import arco_server
 
 RUN = "01JCW4ZZZZ0000000000000002"
 COMPLETED = {"run_id": RUN, "state": "succeeded", "tasks": {"succeeded": 1}, "started_ms": 1000, "ended_ms": 3000}
@@ -64,3 +68,60 @@ def test_events_become_rows_that_a_query_finds(folder: Path) -> None:
     assert made["heads"]["execution"]["rows"] == 1
     assert arco(folder, *asked)["rows"] == expected
     assert arco(folder, *asked, "--snapshot", done["snapshot"])["rows"] == expected
+
+
+@pytest.mark.timeout(600)
+def test_a_run_is_folded_at_its_end_and_its_assets_are_there_before_it(tmp_path: Path) -> None:
+    called(tmp_path, "init", "shop")
+    project = tmp_path / "shop"
+    called(project, "deploy")
+    deployed = "SELECT asset, kind, retired FROM assets ORDER BY asset"
+    assert [row["asset"] for row in asked(project, deployed, "--fresh")] == [
+        "shop.orders",
+        "shop.orders_raw",
+        "shop.revenue",
+    ]
+    assert asked(project, deployed) == []
+    said = called(project, "run")
+    assert "arco query" in said
+    assert len(asked(project, deployed)) == 3
+    counted = "SELECT asset, count(*) AS partitions FROM partitions GROUP BY 1 ORDER BY 1"
+    folded = asked(project, counted)
+    assert folded == asked(project, counted, "--fresh")
+    assert {row["asset"] for row in folded} == {"shop.orders", "shop.orders_raw", "shop.revenue"}
+    assert asked(project, "SELECT state FROM runs") == [{"state": "succeeded"}]
+    # Everything that the catalog committed is known to be Servo's, and nothing is left to fold.
+    commits = asked(project, "SELECT source, count(*) AS commits FROM iceberg_commits GROUP BY 1")
+    assert [row["source"] for row in commits] == ["servo"]
+    assert all(one["segments"] == 0 for one in arco(project, "fold")["heads"].values())
+    checked = arco(project, "verify", "--state")
+    assert (checked["clean"], checked["disagreements"]) == (True, [])
+
+
+@pytest.mark.timeout(600)
+def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    event = {"type": "execution.run_completed.v1", "source": "airflow", "data": COMPLETED}
+    with arco_server(root, "--fold", "--fold-every", "600", "--log-level", "error") as address:
+        base = address.removesuffix("/iceberg")
+        request = urllib.request.Request(
+            f"{base}/api/v1/events", json.dumps(event).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 202
+        # The timer is ten minutes away: it was woken by the event.
+        while not asked(tmp_path, "SELECT run_id FROM runs"):
+            time.sleep(0.5)
+    assert asked(tmp_path, "SELECT run_id, state FROM runs") == [{"run_id": RUN, "state": "succeeded"}]
+
+
+def called(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-c", "from arco.surface.cli.main import run; run()", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def asked(folder: Path, sql: str, *words: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = arco(folder, "query", sql, *words)["rows"]
+    return rows

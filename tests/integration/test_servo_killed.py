@@ -80,7 +80,8 @@ def runs(session: Session, home: Lake, tmp_path: Path) -> Runs:
 
 @pytest.mark.parametrize(("point", "nth"), PLACES, ids=[f"{point}-{nth}" for point, nth in PLACES])
 def test_a_run_that_was_killed_is_resumed_and_nothing_is_published_twice(runs: Runs, point: str, nth: int) -> None:
-    command = [sys.executable, "-m", "tests.integration.run_killed", str(runs.folder), point, str(nth)]
+    killed = [sys.executable, "-m", "tests.integration.run_killed", point, str(nth)]
+    command = [*killed, "run", "--project", str(runs.folder), "--parallel", "1"]
     killed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == -9, f"it was not killed: {killed.stdout}{killed.stderr}"
     pipeline = _pipeline(runs)

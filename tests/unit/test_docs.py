@@ -9,9 +9,10 @@ import pytest
 
 from arco.catalog import findings
 from arco.kernel import limits
+from arco.kernel.errors import ERROR_TABLE
 from arco.storage import keys
-from arco.surface.cli import names, pipelines, planning_commands
-from arco.surface.http import events, lineage, platform
+from arco.surface.cli import names, pipelines, planning_commands, reading_commands
+from arco.surface.http.api import api_endpoints
 from arco_sim import invariants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,16 +42,22 @@ def test_every_command_is_documented() -> None:
     page = (DOCS / "cli.md").read_text()
     assert [
         one.__name__
-        for one in (*names.COMMANDS, *planning_commands.COMMANDS, *pipelines.COMMANDS)
+        for one in (*names.COMMANDS, *planning_commands.COMMANDS, *pipelines.COMMANDS, *reading_commands.COMMANDS)
         if f"`arco {one.__name__}" not in page
     ] == []
 
 
 def test_every_route_of_the_platform_api_is_documented() -> None:
     page = (DOCS / "api.md").read_text()
-    resources = (platform.Platform, events.Events, lineage.Lineage)
-    routes = [one for resource in resources for one in resource(None).routes()]  # type: ignore[arg-type]
-    assert [one.template for one in routes if f"`{one.method} {one.template}" not in page] == []
+    endpoints = api_endpoints(None)  # type: ignore[arg-type]
+    assert [one.path for one in endpoints if f"`{one.method} {one.path}" not in page] == []
+
+
+def test_every_code_of_a_problem_is_documented_with_what_to_do() -> None:
+    problems = (DOCS / "api.md").read_text().partition("## Problems")[2]
+    rows = dict(re.findall(r"^\| ([^|`]+) \| (`.+) \|$", problems, re.MULTILINE))
+    listed = {(title, *one) for title, codes in rows.items() for one in re.findall(r"`(\w+)` (\d+)", codes)}
+    assert listed == {(one.action.value, one.code, str(one.status)) for one in ERROR_TABLE.values()}
 
 
 def test_the_tests_that_the_conformance_page_names_are_there() -> None:

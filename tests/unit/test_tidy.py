@@ -57,6 +57,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "arco/servo/execute/pipeline.py",
             "arco/read/files.py",
             "arco/read/reader.py",
+            "arco/read/tail.py",
         ),
     ),
     (

@@ -38,7 +38,7 @@ _PiiColumns = Annotated[dict[_ColumnPath, _PiiKind], Meta(max_length=PII_COLUMNS
 FIELDS = Governance.__struct_fields__
 
 
-class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GovernanceForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field as it may be sent: absent, null to clear it, or a value."""
 
     owner: _Owner | UnsetType | None = UNSET
@@ -53,7 +53,7 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def given_fields(fields: Mapping[str, Any], what: str) -> dict[str, Any]:
     """The fields that are given, as tier 1 keeps them; a cleared one has the value of a table of which nothing was said."""
-    form = read_with_nulls(dict(fields), _Form, what)
+    form = read_with_nulls(dict(fields), GovernanceForm, what)
     _check_texts(form, what)
     empty = Governance()
     given = {name: getattr(form, name) for name in FIELDS if getattr(form, name) is not UNSET}
@@ -83,7 +83,7 @@ def check_columns(columns: tuple[ColumnNote, ...]) -> None:
         seen.add(column.name)
 
 
-def _check_texts(form: _Form, what: str) -> None:
+def _check_texts(form: GovernanceForm, what: str) -> None:
     if isinstance(form.owner, str):
         _check_text(form.owner, f"{what}: owner")
     if isinstance(form.description, str):

@@ -101,6 +101,14 @@ class Overview(Summary, frozen=True, kw_only=True):
     iceberg: IcebergTable | IcebergView | None
 
 
+class TableOverview(Overview, frozen=True, kw_only=True):
+    iceberg: IcebergTable | None
+
+
+class ViewOverview(Overview, frozen=True, kw_only=True):
+    iceberg: IcebergView | None
+
+
 async def overview_of(catalog: Catalog, place: Place) -> Overview:
     """A table or view as it is now."""
     entry = await Inventory(catalog).find(place)
@@ -157,17 +165,18 @@ def _overview(
     entry: Entry, properties: dict[str, str], columns: tuple[Column, ...], iceberg: IcebergTable | IcebergView | None
 ) -> Overview:
     governance = entry.governance
-    return Overview(
-        **_said(entry),
-        pii_columns=governance.pii_columns,
-        row_count=governance.row_count,
-        size_bytes=governance.size_bytes,
-        last_modified_ms=governance.last_modified_ms,
-        former_names=entry.former_names,
-        properties=properties,
-        columns=columns,
-        iceberg=iceberg,
-    )
+    known = _said(entry) | {
+        "pii_columns": governance.pii_columns,
+        "row_count": governance.row_count,
+        "size_bytes": governance.size_bytes,
+        "last_modified_ms": governance.last_modified_ms,
+        "former_names": entry.former_names,
+        "properties": properties,
+        "columns": columns,
+    }
+    if isinstance(iceberg, IcebergView):
+        return ViewOverview(**known, iceberg=iceberg)
+    return TableOverview(**known, iceberg=iceberg)
 
 
 def _iceberg_table(base: Base[TableMetadata]) -> IcebergTable:

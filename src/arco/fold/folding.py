@@ -10,7 +10,7 @@ What must never enter: how events become rows (`Work`), and deleting.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -117,7 +117,7 @@ class Folding:
         """Rounds until nothing is left that was there when the last one looked."""
         done = await self.round(head)
         while done.more:
-            done = await self.round(head)
+            done = _after(done, await self.round(head))
         return done
 
     async def _report_gaps(
@@ -197,6 +197,18 @@ def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
         len(ready.folded.refused),
         more=bool(found.segments.keys() - known or set(found.receipts) - known),
         unreadable=ready.unreadable,
+    )
+
+
+def _after(before: Round, done: Round) -> Round:
+    """Two rounds as one."""
+    return replace(
+        done,
+        segments=before.segments + done.segments,
+        receipts=before.receipts + done.receipts,
+        events=before.events + done.events,
+        refused=before.refused + done.refused,
+        unreadable=tuple(dict.fromkeys((*before.unreadable, *done.unreadable))),
     )
 
 

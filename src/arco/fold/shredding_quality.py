@@ -1,14 +1,14 @@
-"""Results of checks as rows. Who quarantines and releases by hand is not folded: those events are kept as they are."""
+"""Results of checks as rows, and what people hold back and let go by hand."""
 
 from collections.abc import Callable, Iterator
 
 from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, told
-from arco.fold.tables import QUALITY_RESULTS
+from arco.fold.tables import QUALITY_RESULTS, QUARANTINES
 from arco.ledger import quality_events as said
 from arco.ledger.envelope import Event
 from arco.quality.results import CheckResult
 
-_RESULT = RowMaker(QUALITY_RESULTS)
+_RESULT, _QUARANTINE = RowMaker(QUALITY_RESULTS), RowMaker(QUARANTINES)
 
 
 def check_executed(event: Event) -> Iterator[Contribution]:
@@ -40,14 +40,31 @@ def check_executed(event: Event) -> Iterator[Contribution]:
     )
 
 
-def nothing(_event: Event) -> Iterator[Contribution]:
-    return iter(())
+def quarantined(event: Event) -> Iterator[Contribution]:
+    yield _standing(event, said.PartitionQuarantined.of(event), quarantined=True)
+
+
+def released(event: Event) -> Iterator[Contribution]:
+    yield _standing(event, said.PartitionReleased.of(event), quarantined=False)
+
+
+def _standing(event: Event, it: said.PartitionQuarantined | said.PartitionReleased, *, quarantined: bool) -> Contribution:
+    return _QUARANTINE(
+        {"asset_id": it.asset_id, "partitions": json_text(it.partitions)},
+        asset=it.asset,
+        quarantined=quarantined,
+        who=it.who,
+        why=it.why,
+        materialization_id=it.materialization_id,
+        said_at=event.time.time_ms,
+        said_order=told(event),
+    )
 
 
 SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
     said.CHECK_EXECUTED: check_executed,
-    said.PARTITION_QUARANTINED: nothing,
-    said.PARTITION_RELEASED: nothing,
+    said.PARTITION_QUARANTINED: quarantined,
+    said.PARTITION_RELEASED: released,
 }
 
 

@@ -1,35 +1,26 @@
-"""The fold on Spark, on demand: a session is opened when there is something to fold, and not before.
+"""The fold on Spark, on demand: a session is asked for when there is something to fold, and not before.
 
 Most looks at a ledger find nothing new. They cost a few requests, and no JVM.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from arco.fold.spark_fold import SparkFold
-from arco.fold.spark_session import Session, SparkSettings, open_session
-from arco.fold.spark_threads import opened
+from arco.fold.spark_home import SparkHome
 from arco.fold.work import Folded, StateFile
 from arco.kernel.scope import Scope
 from arco.storage.keys import Head
 
-# The JVM of such a session only hands out tasks: it need not become fast, it needs to be there soon.
-LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-
 
 @dataclass(slots=True)
 class OnDemand:
-    """Executes the fold of one workspace. `root` and `options` are the lake's."""
+    """Executes the fold of one workspace in the session of a home. `root` and `options` are the lake's."""
 
-    settings: SparkSettings
+    home: SparkHome
     root: str
     options: Mapping[str, str]
     scope: Scope
-    starting: Callable[[], None] = lambda: None
-    _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
-    _session: Session | None = field(init=False, default=None)
     _fold: SparkFold | None = field(init=False, default=None)
 
     async def fold(self, head: Head, segments: Sequence[str], into: str) -> Folded:
@@ -39,18 +30,13 @@ class OnDemand:
         return await (await self._work()).merge(head, files, into)
 
     def close(self) -> None:
-        """Stop the session, if this opened one."""
+        """Let go of the threads. The session is the home's to stop."""
         if self._fold is not None:
             self._fold.close()
-        if self._session is not None:
-            self._session.stop()
 
     async def _work(self) -> SparkFold:
-        async with self._opening:
-            if self._fold is None:
-                self.starting()
-                # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
-                light = replace(self.settings, conf={**LIGHT, **self.settings.conf})
-                self._session = await opened(partial(open_session, light))
-                self._fold = SparkFold(self._session, self.root, self.options, self.scope)
-            return self._fold
+        session = await self.home.session()
+        if self._fold is None:
+            # Tasks go through the store: Spark itself need not reach the lake, and no connector is fetched for it.
+            self._fold = SparkFold(session, self.root, self.options, self.scope)
+        return self._fold

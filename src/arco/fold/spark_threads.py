@@ -76,6 +76,11 @@ async def opened(open_one: Callable[[], Session]) -> Session:
         raise
 
 
+async def stopped(session: Session) -> None:
+    """Stop a session, on a thread: Spark takes its time."""
+    await asyncio.to_thread(session.stop)
+
+
 def any_left() -> bool:
     """Whether a call goes on that nobody waits for any more. Python would wait for it before it ends."""
     return any(thread.name.startswith(_NAME) and thread.is_alive() for thread in threading.enumerate())

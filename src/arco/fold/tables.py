@@ -223,6 +223,28 @@ QUALITY_RESULTS = Table(
     "asset_id",
 )
 
+QUARANTINES = Table(
+    "quarantines",
+    Head.QUALITY,
+    "one row for partitions that people hold back, or let go again, by hand",
+    (_text("asset_id"), _text("partitions", "as JSON")),
+    (
+        Group(
+            "said",
+            Wins.LAST,
+            (
+                _text("asset"),
+                _flag("quarantined", "false once they were released"),
+                _text("who"),
+                _text("why"),
+                _text("materialization_id", "the version that is meant; all of them where there is none"),
+                _moment("said_at"),
+            ),
+        ),
+    ),
+    "asset_id",
+)
+
 LINEAGE_EDGES = Table(
     "lineage_edges",
     Head.LINEAGE,
@@ -489,6 +511,7 @@ TABLES: tuple[Table, ...] = (
     PARTITIONS,
     HELD_OUTPUTS,
     QUALITY_RESULTS,
+    QUARANTINES,
     LINEAGE_EDGES,
     LINEAGE_EXECUTIONS,
     LINEAGE_COLUMNS,

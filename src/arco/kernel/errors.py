@@ -10,7 +10,8 @@
     │   │   ├── NoSuchNamespace
     │   │   ├── NoSuchTable
     │   │   ├── NoSuchView
-    │   │   └── BeyondReach           it was there, and is too long ago
+    │   │   ├── BeyondReach           it was there, and is too long ago
+    │   │   └── PendingIngestion      a run that nothing is folded of: later, or never
     │   ├── AlreadyExists         the name is taken
     │   ├── NamespaceNotEmpty     it still holds tables, views or namespaces
     │   ├── KeyReused             an idempotency key came back with another request
@@ -143,6 +144,13 @@ class BeyondReach(NotFound):
     def __init__(self, message: str, *, oldest_ms: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.oldest_ms = oldest_ms
+
+
+class PendingIngestion(NotFound):
+    """Of a run nothing is folded. Whether there is such a run is not known here."""
+
+    code = "pending_ingestion"
+    default_hint = "ask again in some seconds, or run `arco fold`"
 
 
 class AlreadyExists(FixRequest):

@@ -64,6 +64,15 @@ STORE_READ_RETRY_TOTAL_S = 20
 # Links handed to browsers and clients.
 SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600
 
+# Links to files of state: how long one lives unless its asker says otherwise, how long at most, and how many at once.
+STATE_LINK_TTL_S = 3600
+STATE_LINK_TTL_S_MAX = 24 * 3600
+STATE_LINKS_MAX = 10_000
+
+# Files that one server sends at once, each this much at a time: together they bound what sending takes of memory.
+FILES_SENT_AT_ONCE_MAX = 64
+FILE_SENT_BYTES_MAX = 1024 * 1024
+
 # Tier 1: operations in one grouped commit, commits kept inline in the manifest, and the caps of its L0 deltas.
 COMMIT_GROUP_OPERATIONS_MAX = 64
 OPERATION_BYTES_MAX = 256 * 1024

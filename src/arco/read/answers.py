@@ -10,9 +10,14 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The same snapshot id always gives the same answer."""
+    """What every answer says of itself: the same snapshot always gives the same answer, unless it is fresh.
 
-    snapshot_id: str
+    `fresh`: what was not folded yet is in it too. `warning`: what may be missing. Before the first fold the snapshot is "".
+    """
+
+    snapshot_id: str = msgspec.field(name="snapshot")
+    fresh: bool = False
+    warning: str | None = None
 
 
 def shaped(kind: type[T], row: Mapping[str, Any], **more: Any) -> T:

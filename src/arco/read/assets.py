@@ -9,7 +9,7 @@ from arco.fold.tables import ASSETS
 from arco.read.answers import Answer, document, shaped
 from arco.read.checks import CheckResult
 from arco.read.facts import Facts, Published, facts
-from arco.read.health import Freshness, Health, HealthPage, LastRun, Status, health_of
+from arco.read.health import Freshness, Health, HealthPage, LastRun, Sla, SlaPage, Status, health_of, sla_of
 from arco.read.naming import Named, found_asset
 from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.reader import Reader, Rows
@@ -17,7 +17,10 @@ from arco.read.runs import HeldOutput
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which assets are listed; what is null does not matter. A namespace holds those below it."""
+    """Which assets are listed; what is null does not matter. A namespace holds those below it.
+
+    `promised`: only those that promise to be fresh within some time.
+    """
 
     namespace: str | None = None
     tag: str | None = None
@@ -25,9 +28,11 @@ class Filter(msgspec.Struct, frozen=True):
     kind: str | None = None
     project: str | None = None
     retired: bool = False
+    promised: bool = False
 
 
 EVERY_ASSET = Filter()
+PROMISED = Filter(promised=True)
 
 
 class AssetLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +154,25 @@ async def health_list(
     return _health_page(reader, found, now_ms, cursor)
 
 
+async def sla(reader: Reader, asked: str, now_ms: int) -> SlaPage:
+    """The SLA of one asset and where it stands."""
+    named = await found_asset(reader, asked)
+    known = (await facts(reader, [named.asset_id]))[named.asset_id]
+    return _sla_page(reader, (sla_of(known, now_ms),), now_ms, None)
+
+
+async def sla_list(reader: Reader, now_ms: int, wanted: Filter = PROMISED, window: Window = FIRST_PAGE) -> SlaPage:
+    """The SLAs of the assets that a filter lets through, by name."""
+    rows, cursor = await _listed(reader, wanted, window, "sla")
+    known = await facts(reader, [row["asset_id"] for row in rows])
+    return _sla_page(reader, tuple(sla_of(known[row["asset_id"]], now_ms) for row in rows), now_ms, cursor)
+
+
+def _sla_page(reader: Reader, found: tuple[Sla, ...], now_ms: int, cursor: str | None) -> SlaPage:
+    at = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return SlaPage(snapshot_id=reader.cut.snapshot_id, computed_at=at, sla=found, next_cursor=cursor)
+
+
 def _health_page(reader: Reader, found: tuple[Health, ...], now_ms: int, cursor: str | None) -> HealthPage:
     at = datetime.fromtimestamp(now_ms / 1000, UTC)
     return HealthPage(snapshot_id=reader.cut.snapshot_id, computed_at=at, health=found, next_cursor=cursor)
@@ -159,6 +183,8 @@ async def _listed(reader: Reader, wanted: Filter, window: Window, question: str)
     conditions, values = ["asset IS NOT NULL"], []
     if not wanted.retired:
         conditions.append("NOT coalesce(retired, false)")
+    if wanted.promised:
+        conditions.append("fresh_within_s IS NOT NULL")
     for condition, value in (
         ("(namespace = ? OR starts_with(namespace, ? || '.'))", wanted.namespace),
         ("list_contains(tags, ?)", wanted.tag),

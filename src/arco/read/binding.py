@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco.fold.heads import Heads
-from arco.fold.manifests import RootManifest
+from arco.fold.manifests import Manifest, RootManifest
 from arco.fold.tables import MATERIALIZATIONS, RUNS, TASKS
 from arco.fold.time_travel import cut_as_of, cut_at_sequence, cut_by_id
-from arco.kernel.errors import NotFound
+from arco.kernel.errors import PendingIngestion
 from arco.read.answers import document
-from arco.read.cut import Cut, Layers
+from arco.read.cut import Cut, HeadCut, Layers
 from arco.read.reader import Reader
 from arco.storage.keys import Head
 
@@ -105,11 +105,25 @@ class Bindings:
     async def cut(self, root: RootManifest) -> Cut:
         """The files that a cut through all heads names."""
         tables: dict[str, Layers] = {}
+        heads: list[HeadCut] = []
         for one in root.heads:
             manifest = await self._heads.manifest(Head(one.head), one.manifest)
             for table in manifest.tables:
                 tables[table.table] = Layers(table.base, tuple((file,) for file in table.deltas))
-        return Cut(root.snapshot, root.published_ms, tables)
+            heads.append(_head(manifest))
+        return Cut(root.snapshot, root.published_ms, tables, tuple(heads))
+
+
+def _head(manifest: Manifest) -> HeadCut:
+    return HeadCut(
+        manifest.head,
+        manifest.snapshot,
+        manifest.sequence,
+        manifest.published_ms,
+        manifest.events,
+        manifest.refused,
+        manifest.set_aside,
+    )
 
 
 def _warning(run_id: str, has: Ingestion) -> str | None:
@@ -119,7 +133,7 @@ def _warning(run_id: str, has: Ingestion) -> str | None:
 
 
 def need_cut(run_id: str, found: OfRun) -> Cut:
-    """The cut of a run, or NotFound with what to do."""
+    """The cut of a run, or PendingIngestion with what to do."""
     if found.cut is None:
-        raise NotFound(f"nothing of run {run_id} is folded yet", hint="ask again in some seconds, or run `arco fold`")
+        raise PendingIngestion(f"nothing of run {run_id} is folded yet")
     return found.cut

@@ -143,12 +143,13 @@ def resting_cause(known: Facts, path: tuple[str, ...], now_ms: int) -> Cause:
 
 def missing_cause(known: Facts, missing: list[str]) -> Cause:
     names = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
+    many = "1 partition was" if len(missing) == 1 else f"{len(missing)} partitions were"
     return Cause(
         kind=CauseKind.MISSING_PARTITIONS,
         asset=known.name,
         asset_id=known.asset_id,
         path=(known.name,),
-        summary=f"{known.name}: {len(missing)} partitions were never published: {names}",
+        summary=f"{known.name}: {many} never published: {names}",
         missing=tuple(missing[:100]),
     )
 

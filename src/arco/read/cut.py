@@ -30,12 +30,26 @@ class Layers:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadCut:
+    """One head as a cut names it: its manifest, and what was folded into it so far."""
+
+    head: str
+    snapshot_id: str
+    sequence: int
+    published_ms: int
+    events: int
+    refused: int
+    set_aside: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The tables as of one snapshot. `published_ms` is when it became visible."""
 
     snapshot_id: str
     published_ms: int
     tables: Mapping[str, Layers] = field(default_factory=dict)
+    heads: tuple[HeadCut, ...] = ()
 
     def layers(self, table: Table, spread: Collection[str] | None = None) -> Layers:
         """The files of a table, or those where some values of its spreading column can be."""

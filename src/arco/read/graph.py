@@ -87,12 +87,11 @@ async def graph_of(reader: Reader) -> Graph:
     async def make() -> Graph:
         relation = await reader.relation(LINEAGE_EDGES)
         columns = ", ".join(Edge.__struct_fields__)
-        return Graph(
-            await reader.arrow(
-                f"""SELECT {columns} FROM {relation} WHERE source_id IS NOT NULL AND target_id IS NOT NULL
-                    AND NOT coalesce(removed, false) ORDER BY target, source, edge_id"""
-            )
+        edges = await reader.arrow(
+            f"""SELECT {columns} FROM {relation} WHERE source_id IS NOT NULL AND target_id IS NOT NULL
+                AND NOT coalesce(removed, false) ORDER BY target, source, edge_id"""
         )
+        return await reader.aside(Graph, edges)
 
     return await reader.once("graph", make)
 

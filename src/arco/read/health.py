@@ -37,6 +37,22 @@ class Freshness(msgspec.Struct, frozen=True, kw_only=True):
     staleness_s: int | None
 
 
+class SlaState(StrEnum):
+    MET = "met"
+    MISSED = "missed"
+    NONE = "none"
+
+
+class Sla(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an asset is as new as it promises to be. `late_s` is for how long it has not been; null if it never was."""
+
+    asset: str
+    asset_id: str
+    state: SlaState
+    late_s: int | None
+    freshness: Freshness
+
+
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """The newest result of each check."""
 
@@ -77,6 +93,14 @@ class HealthPage(Answer, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
+class SlaPage(Answer, frozen=True, kw_only=True):
+    """`computed_at` is the time it was computed for."""
+
+    computed_at: datetime
+    sla: tuple[Sla, ...]
+    next_cursor: str | None = None
+
+
 def health_of(known: Facts, now_ms: int) -> Health:
     fresh = freshness_of(known, now_ms)
     quality = _quality(known)
@@ -106,6 +130,14 @@ def freshness_of(known: Facts, now_ms: int) -> Freshness:
         within_sla=None if within is None else deadline is not None and now <= deadline,
         staleness_s=None if last is None else max(0, int((now - last).total_seconds())),
     )
+
+
+def sla_of(known: Facts, now_ms: int) -> Sla:
+    fresh = freshness_of(known, now_ms)
+    state = SlaState.NONE if fresh.within_sla is None else SlaState.MET if fresh.within_sla else SlaState.MISSED
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    late = None if fresh.deadline is None or state is not SlaState.MISSED else int((now - fresh.deadline).total_seconds())
+    return Sla(asset=known.name, asset_id=known.asset_id, state=state, late_s=late, freshness=fresh)
 
 
 def worst(found: Collection[Health]) -> Status:

@@ -46,6 +46,8 @@ class Opened:
 
     reader: Reader
     warning: str | None = None
+    ingestion: Ingestion | None = None
+    """How much of the run that was asked for is folded."""
 
 
 class Library:
@@ -65,7 +67,7 @@ class Library:
         if binding.as_of_run is not None:
             found = await self._bindings.as_of_run(binding.as_of_run)
             cut = need_cut(binding.as_of_run, found)
-            return Opened(self._kept(cut), found.warning if found.ingestion is Ingestion.PART else None)
+            return Opened(self._kept(cut), found.warning, found.ingestion)
         if binding.snapshot_id is not None:
             return Opened(self._kept(await self._bindings.snapshot(binding.snapshot_id)))
         if binding.as_of_ms is not None:

@@ -5,12 +5,12 @@ there is one file for each kind of question.
 """
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from arco.fold.arrow_rows import arrow_schema, arrow_table
 from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
@@ -27,6 +27,11 @@ def _duckdb() -> Any:
     return import_module("duckdb")
 
 
+@cache
+def _arrow_rows() -> Any:
+    return import_module("arco.fold.arrow_rows")  # it brings pyarrow: a server that nobody asks does without
+
+
 class Reader:
     """One cut, open for questions. `tail` has contributions by the name of their table."""
 
@@ -35,6 +40,7 @@ class Reader:
         self._files = files
         self._tail = {table: rows for table, rows in (tail or {}).items() if rows}
         self._session: Any = None
+        self._opening = threading.Lock()
         self._made: dict[str, asyncio.Future[Any]] = {}
         self.touched: dict[str, StateFile] = {}
         """The files that questions were answered from, by their names."""
@@ -52,12 +58,12 @@ class Reader:
         # A single delta is joined in itself, several are not joined with each other.
         unjoined = len(layers.deltas) > 1
         if table.name in self._tail:
-            relations.append(self._tail_of(table))
+            relations.append(await self._tail_of(table))
             unjoined = True
         if not relations:
-            relations.append(self._nothing_of(table))
+            relations.append(await self._nothing_of(table))
         if unjoined and len(relations) == 1:
-            relations.append(self._nothing_of(table))
+            relations.append(await self._nothing_of(table))
         chosen = selected(table, relations)
         if wanted is None:
             return f"({chosen})"
@@ -74,7 +80,7 @@ class Reader:
         """The values of the spreading column in some files of this cut, and in the tail."""
         relations = [parquet(await self._files.paths(files))] if files else []
         if table.name in self._tail:
-            relations.append(self._tail_of(table))
+            relations.append(await self._tail_of(table))
         column = name(table.spread_by)
         found = [await self.rows(f"SELECT DISTINCT {column} AS value FROM {one}") for one in relations]
         return {row["value"] for rows in found for row in rows}
@@ -101,6 +107,10 @@ class Reader:
 
         return await self.once(relation, make)
 
+    async def aside(self, work: Callable[..., T], *about: Any) -> T:
+        """Something that takes long, in a thread: others are answered meanwhile."""
+        return await asyncio.to_thread(work, *about)
+
     async def arrow(self, sql: str) -> Any:
         """What a query gives, as an Arrow table."""
         return await asyncio.to_thread(lambda: self.session.cursor().execute(sql).to_arrow_table())
@@ -121,31 +131,39 @@ class Reader:
     @property
     def session(self) -> Any:
         """DuckDB, with nothing of the machine open to it but what a question names."""
-        if self._session is None:
-            self._session = _duckdb().connect(":memory:")
-            # A question is small, and many are asked side by side: more threads for one cost more than they bring.
-            self._session.execute("SET parquet_metadata_cache = true; SET threads = 1")
-        return self._session
+        # Questions run in threads: two that come first must not open two databases.
+        with self._opening:
+            if self._session is None:
+                session = _duckdb().connect(":memory:")
+                # A question is small, and many are asked side by side: more threads for one cost more than they bring.
+                session.execute("SET parquet_metadata_cache = true; SET threads = 1")
+                self._session = session
+            return self._session
 
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
             self._session = None
 
-    def _tail_of(self, table: Table) -> str:
-        relation = f"tail_{table.name}"
-        self._hold(relation, lambda: arrow_table(table, self._tail[table.name]))
-        return name(relation)
+    async def _tail_of(self, table: Table) -> str:
+        return await self._held(f"tail_{table.name}", lambda: _arrow_rows().arrow_table(table, self._tail[table.name]))
 
-    def _nothing_of(self, table: Table) -> str:
-        relation = f"no_{table.name}"
-        self._hold(relation, lambda: arrow_schema(table).empty_table())
-        return name(relation)
+    async def _nothing_of(self, table: Table) -> str:
+        return await self._held(f"no_{table.name}", lambda: _arrow_rows().arrow_schema(table).empty_table())
 
-    def _hold(self, relation: str, make: Any) -> None:
-        known = self.session.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [relation]).fetchone()
-        if known is None:
-            rows = make()
-            self.session.register("given", rows)
-            self.session.execute(f"CREATE TABLE {name(relation)} AS SELECT * FROM given")
-            self.session.unregister("given")
+    async def _held(self, relation: str, make: Callable[[], Any]) -> str:
+        """Rows of this process as a relation, made once and in a thread."""
+
+        async def load() -> str:
+            await asyncio.to_thread(self._load, relation, make)
+            return name(relation)
+
+        return await self.once(relation, load)
+
+    def _load(self, relation: str, make: Callable[[], Any]) -> None:
+        cursor = self.session.cursor()
+        try:
+            cursor.register("given", make())  # a name of this cursor alone
+            cursor.execute(f"CREATE TABLE {name(relation)} AS SELECT * FROM given")
+        finally:
+            cursor.close()

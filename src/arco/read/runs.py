@@ -119,6 +119,16 @@ async def run(reader: Reader, run_id: str) -> RunPage:
     return RunPage(snapshot_id=reader.cut.snapshot_id, run=found, tasks=await _tasks(reader, run_id))
 
 
+async def run_tasks(reader: Reader, run_id: str, *, state: str | None = None, window: Window = FIRST_PAGE) -> Page[Task]:
+    """The tasks of a run, by the names of their assets."""
+    await _found_run(reader, run_id)
+    select = f"""SELECT *, coalesce(asset, '') AS named FROM {await reader.relation(TASKS, run_id)}
+        WHERE ? IS NULL OR coalesce(state, 'pending') = ?"""
+    question = {"run_tasks": run_id, "state": state}
+    rows, cursor = await paged(reader, question, Listing(select, ("named", "task_id")), [state, state], window)
+    return Page(snapshot_id=reader.cut.snapshot_id, items=tuple(map(task, rows)), next_cursor=cursor)
+
+
 async def run_outputs(reader: Reader, run_id: str) -> RunOutputs:
     """Exactly what a run published."""
     found = await _found_run(reader, run_id)

@@ -63,7 +63,7 @@ class Tails:
             keys = [self._lists.full(name) for name in names[start : start + LEDGER_READS_MAX]]
             for key, stored in zip(keys, await asyncio.gather(*map(self._heads.store.get, keys)), strict=True):
                 if stored is not None:  # else it was folded and moved aside meanwhile: the next cut has it
-                    _add(found, head, key, stored.data)
+                    await asyncio.to_thread(_add, found, head, key, stored.data)  # servers answer others meanwhile
         return found
 
     async def _of_runs(self, runs: Iterable[RunId], heads: Sequence[Head]) -> Rows:

@@ -83,6 +83,7 @@ class CloudStore:
         self._family = family
         self._where = f"{family}://{bucket}"
         self._honours_start: bool | None = None
+        self._is_anonymous = bool(config.get("skip_signature"))
         make = _CLASSES[family]
         options: dict[str, Any] = {
             "timeout": timedelta(seconds=STORE_REQUEST_TIMEOUT_S),
@@ -205,12 +206,18 @@ class CloudStore:
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
         if not 0 < ttl_s <= SIGNED_LINK_TTL_S_MAX:
             raise InvalidInput(f"a link cannot live {ttl_s} s", hint=f"1 to {SIGNED_LINK_TTL_S_MAX} seconds")
+        if self._is_anonymous:
+            raise self._cannot_sign()
         try:
             return await obstore.sign_async(self._reader, method.value, check_key(key), timedelta(seconds=ttl_s))
         except NotSupportedError as error:
-            raise InvalidInput(f"{self._where} cannot sign links", hint="configure a key that can sign") from error
+            raise self._cannot_sign() from error
         except BaseError as error:
-            raise self._read_failure(error) from error
+            # A token lets us in and signs nothing: whoever signs was looked for, and nobody is there.
+            raise (self._cannot_sign() if _has_no_credentials(error) else self._read_failure(error)) from error
+
+    def _cannot_sign(self) -> InvalidInput:
+        return InvalidInput(f"{self._where} cannot sign links", hint="configure a key that can sign")
 
     async def close(self) -> None:
         # obstore closes its connections when the clients are collected; give cancelled requests a turn to end.

@@ -6,6 +6,7 @@ the usual environment variables of each cloud (AWS_*, GOOGLE_*, AZURE_*), which 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from arco.kernel.clock import Clock
@@ -64,6 +65,11 @@ class Root:
 
     def __str__(self) -> str:
         return f"{self.kind}://{self.bucket}{'/' if self.bucket and self.path else ''}{self.path}"
+
+    @property
+    def place(self) -> str:
+        """The root as any process of this machine opens it, wherever that was started."""
+        return str(Path(self.path).resolve()) if self.kind == "file" else str(self)
 
 
 def parse_root(url: str) -> Root:

@@ -1,7 +1,9 @@
 """From the ledger to an answer: which cut is asked, what is fresh, and what is said of a run that is not wholly there."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,10 @@ from arco.ledger.run_entries import RunCreated as RunEntry
 from arco.ledger.run_entries import Trigger
 from arco.ledger.run_log import RunLog
 from arco.ledger.run_state import Outline
+from arco.read.cut import Cut
+from arco.read.files import Files
 from arco.read.library import Binding, Library
+from arco.read.reader import Reader
 from arco.read.runs import run_outputs
 from arco.storage.keys import Domain, RunPlanKey
 from arco.storage.memory import MemoryStore
@@ -252,6 +257,19 @@ def test_a_file_that_is_damaged_or_gone_is_named(tmp_path: Path) -> None:
             await reader.relation(MATERIALIZATIONS)
 
     run(test, tmp_path)
+
+
+def test_questions_that_come_first_share_one_database(tmp_path: Path) -> None:
+    reader = Reader(Cut("", 0), Files(MemoryStore(HandClock()), cache=tmp_path))
+    together = threading.Barrier(8)
+
+    def opened(_: int) -> Any:
+        together.wait()
+        return reader.session
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(map(id, list(threads.map(opened, range(8)))))) == 1
+    reader.close()
 
 
 def test_a_question_is_about_one_state() -> None:

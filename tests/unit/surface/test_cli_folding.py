@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from arco.fold.tables import TABLES
+from arco.surface.cli.asking import moment
 from arco.surface.cli.main import app
-from arco.surface.cli.querying import moment
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 

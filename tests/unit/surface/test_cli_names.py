@@ -418,7 +418,10 @@ def test_a_command_loads_arrow_and_pyiceberg_only_for_what_needs_them(command: s
     assert not loaded & {"pyarrow", "pyiceberg", "uvicorn"}
 
 
-@pytest.mark.parametrize("command", ["ls", "show", "history", "drop", "undrop", "rename", "verify"])
+@pytest.mark.parametrize(
+    "command",
+    ["ls", "show", "history", "drop", "undrop", "rename", "verify", "assets", "lineage", "health", "diff", "search"],
+)
 def test_every_command_teaches_by_example(arco: Shell, command: str) -> None:
     ended = arco(command, "--help")
     assert ended.code == 0

@@ -21,6 +21,7 @@ Command = Callable[..., tuple[int, str]]
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCO_TOKEN", raising=False)
+    monkeypatch.delenv("ARCO_LINK_KEY", raising=False)
     return tmp_path
 
 
@@ -61,6 +62,8 @@ WRONG = {
     "a certificate without its key": (("--tls-cert", "x"), "--tls-cert and --tls-key belong together"),
     "a key without its certificate": (("--tls-key", "x"), "--tls-cert and --tls-key belong together"),
     "a certificate that is not there": (("--tls-cert", "x", "--tls-key", "y"), "--tls-cert x: No such file or directory"),
+    "pages of everybody": (("--allow-origin", "*"), "'*' is no origin of pages: write scheme, host and port"),
+    "a page in the place of its site": (("--allow-origin", "https://a.example.com/hub"), "is no origin of pages"),
     "an unknown root": (("--root", "ftp://x"), "'ftp' is not a kind of store"),
 }
 
@@ -73,6 +76,14 @@ def test_what_is_wrong_is_one_line_with_the_way_out_and_nothing_is_touched(serve
     assert err.startswith("arco: ")
     assert err.count("\n") == 1
     assert says in err
+    assert list(folder.iterdir()) == []
+
+
+def test_a_key_for_links_that_can_be_guessed_is_refused_and_not_repeated(serve, folder, monkeypatch):
+    monkeypatch.setenv("ARCO_LINK_KEY", CANARY)
+    code, err = serve()
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"ARCO_LINK_KEY has {len(CANARY)} characters, fewer than 32" in err
     assert list(folder.iterdir()) == []
 
 

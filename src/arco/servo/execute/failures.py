@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         Category.MISSING_DEPENDENCY,
         False,
         (Hint("what it reads is not there: see what the plan expects", "arco plan --why"),),
-        codes=("not_found", "no_such_table", "no_such_namespace", "no_such_view", "beyond_reach"),
+        codes=("not_found", "no_such_table", "no_such_namespace", "no_such_view", "beyond_reach", "pending_ingestion"),
         names=("FileNotFoundError",),
         conditions=(
             "TABLE_OR_VIEW_NOT_FOUND",

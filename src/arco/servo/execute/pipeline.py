@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from arco.catalog.catalog import Catalog
-from arco.fold.spark_session import Session, SparkSettings, open_session
-from arco.fold.spark_threads import SparkThreads, opened
+from arco.fold.spark_home import SparkHome
+from arco.fold.spark_session import Session, SparkSettings
+from arco.fold.spark_threads import SparkThreads
 from arco.kernel.errors import BrokenInvariant, Conflict
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
@@ -69,6 +69,8 @@ class Pipeline:
     spark: SparkSettings
     by: str
     observer: Observer = field(default_factory=NoObserver)
+    home: SparkHome | None = None
+    """Whose Spark session runs use, if somebody has one; otherwise each has its own and stops it."""
 
     @property
     def deployments(self) -> Deployments:
@@ -120,16 +122,20 @@ class Pipeline:
         try:
             deployment = await self.deployments.load(started.plan.spec.deployment)
             snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
-            session = await opened(partial(open_session, self._settings(), self.root, self.options))
+            home = self.home or self.new_home()
+            session = await home.session()
         except asyncio.CancelledError:
             return await self._given_up(started, seize=seize)
         try:
             return await self._driven(started, deployment, snapshot, session, seize=seize)
         finally:
-            await asyncio.to_thread(session.stop)
+            if self.home is None:
+                await home.stop()
 
-    def _settings(self) -> SparkSettings:
-        return replace(self.spark, python_path=(*self.spark.python_path, self.project.folder))
+    def new_home(self, place: str | None = None) -> SparkHome:
+        """A Spark session for this project, when it is needed. `place` is the root as any process opens it."""
+        settings = replace(self.spark, python_path=(*self.spark.python_path, self.project.folder))
+        return SparkHome(settings, place or self.root, self.options)
 
     async def _driven(
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from arco.iceberg.shape import JsonObject
 from arco.kernel.entropy import SystemEntropy
 from arco.servo.execute.data_files import NewFile
-from arco.servo.execute.partition_text import parse_value
+from arco.servo.execute.partition_text import NULL_NUMBER, parse_value
 from arco.servo.execute.table_state import pyiceberg_schema
 from arco.servo.execute.target import Target
 
@@ -111,12 +111,17 @@ class _Task:
         if not self._hidden:
             yield (), data
             return
-        keys = pc.binary_join_element_wise(*(columns[name] for name in self._hidden), "/")
+        keys = pc.binary_join_element_wise(*(_text(columns[name]) for name in self._hidden), "/")
         runs = pc.run_end_encode(keys)
         start = 0
         for end, key in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
             yield tuple(key.split("/")), data.slice(start, end - start)
             start = end
+
+
+def _text(hidden: pa.Array) -> pa.Array:
+    """The values of a hidden column as the names of folders are."""
+    return hidden if pa.types.is_string(hidden.type) else pc.fill_null(hidden.cast(pa.string()), NULL_NUMBER)
 
 
 class _Files:

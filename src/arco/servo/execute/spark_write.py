@@ -17,7 +17,7 @@ from arco.kernel.errors import AlreadyExists
 from arco.kernel.ids import clip
 from arco.servo.execute.data_files import NewFile, Written, describe
 from arco.servo.execute.file_access import files_below
-from arco.servo.execute.partition_text import NULL, TEXT_BYTES_MAX, VALUE, column_name, parse_folders
+from arco.servo.execute.partition_text import NULL, TEXT_BYTES_MAX, VALUE, column_name, is_number, parse_folders
 from arco.servo.execute.spark_arrow_writer import write_with_arrow
 from arco.servo.execute.spark_transforms import Part, parts_of, sorts_of
 from arco.servo.execute.spark_types import has_untaggable, quoted, spark_schema
@@ -56,7 +56,7 @@ def conformed(rows: DataFrame, schema: JsonObject) -> DataFrame:
 
 def _laid_out(rows: DataFrame, parts: list[Part], target: Target) -> DataFrame:
     hidden = [column_name(place) for place in range(len(parts))]
-    rows = rows.select("*", *(_text(part).alias(name) for part, name in zip(parts, hidden, strict=True)))
+    rows = rows.select("*", *(_hidden(part).alias(name) for part, name in zip(parts, hidden, strict=True)))
     if hidden and target.distribution is Distribution.BY_PARTITION:
         # Rows of one partition together; what is too much for one file is split, what is little is joined.
         rows = rows.hint("rebalance", *hidden)
@@ -76,16 +76,16 @@ def _write_natively(rows: DataFrame, target: Target, hidden: list[str]) -> None:
     writer.parquet(target.directory)
 
 
-def _text(part: Part) -> Column:
+def _hidden(part: Part) -> Column:
     """A partition value as `partition_text.py` reads it."""
     value = part.value
+    if is_number(part.kind):
+        return value.cast("int") if part.kind == "boolean" else value
     if part.kind in {"string", "binary"}:
         size = f.octet_length(value)
         body = f.lower(f.hex(value))
         reason = f"a value of partition field {part.name} is longer than {TEXT_BYTES_MAX} bytes"
         body = f.when(size <= TEXT_BYTES_MAX, body).otherwise(f.raise_error(f.lit(reason)).cast("string"))
-    elif part.kind == "boolean":
-        body = value.cast("int").cast("string")
     else:
         body = value.cast("string")
     return f.when(value.isNull(), f.lit(NULL)).otherwise(f.concat(f.lit(VALUE), body))

@@ -23,6 +23,12 @@ AllowLocation = Annotated[
     list[str] | None,
     typer.Option(metavar="PREFIX", help="Also read metadata in this folder outside the root, as file:/path (repeatable)."),
 ]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ORIGIN", help="Let pages of this site read links to files of state, as https://host:port (repeatable)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as shop.orders.", show_default=False)]
@@ -30,6 +36,19 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as shop.orders."
 ProjectFolder = Annotated[
     str, typer.Option("--project", "-p", metavar="FOLDER", help="The folder of the project, with its arco.toml.")
 ]
+
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="The state at a time, such as 2025-01-31T12:00.", show_default=False),
+]
+AsOfRun = Annotated[
+    str | None,
+    typer.Option("--as-of-run", metavar="RUN", help="The state that first had all of a run.", show_default=False),
+]
+Snapshot = Annotated[
+    str | None, typer.Option("--snapshot", metavar="ID", help="The state with this id.", show_default=False)
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Also what is not folded yet.")]
 
 DEFAULT_WAREHOUSE = "default/default"
 

@@ -1,53 +1,48 @@
 """`arco fold` and `arco rebuild`: from events to tables that anybody can query."""
 
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from arco.fold.folding import ALL_HEADS, Folding, Round
-from arco.fold.heads import Heads
+from arco.fold.folding import Settings as How
+from arco.fold.following import Following
 from arco.fold.manifests import Manifest
 from arco.fold.passes import Pass, fold_pass
 from arco.fold.rebuilding import rebuild as rebuilt
-from arco.fold.receipt_events import ReceiptEvents
-from arco.fold.spark_demand import OnDemand
+from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import ArcoError, InvalidInput
 from arco.storage.keys import Head
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside
 from arco.surface.cli.settings import load_settings
+from arco.surface.folds import SPARK_LOG, Lake, folding_of
 
 
 @asynccontextmanager
-async def at_work(where: Where, master: str) -> AsyncIterator[Folding]:
+async def at_work(where: Where, master: str, how: How | None = None) -> AsyncIterator[Folding]:
     """Whoever folds a workspace, with a Spark session when it is needed."""
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where) as at:
-        parts = at.catalog.parts
-        heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-        log = Path(tempfile.gettempdir()) / "arco-fold-spark.log"
-        spark = SparkSettings(master, "arco fold", log_file=log)
-        work = OnDemand(spark, at.place, settings.known, parts.scope, starting=lambda: say_aside("starting Spark …"))
-        receipts = ReceiptEvents(heads.store, parts.scope, parts.files.find, parts.clock, parts.entropy)
+        spark = SparkSettings(master, "arco fold", log_file=SPARK_LOG)
+        home = SparkHome(spark, starting=lambda: say_aside("starting Spark …"))
         try:
-            yield Folding(heads, work, receipts=receipts)
+            async with folding_of(at.catalog.parts, Lake(at.place, settings.known), home, how) as folding:
+                yield folding
         finally:
-            work.close()
+            await home.stop()
 
 
-async def fold(where: Where, *, master: str, follow: bool, every_s: float, json: bool) -> bool:
+async def fold(where: Where, *, master: str, follow: bool, every_s: float, listing: bool, json: bool) -> bool:
     """Fold what is new, once or again and again. True if every head is up to date."""
-    async with at_work(where, master) as folding:
-        while True:
-            done = await fold_pass(folding)
-            _print(done, json=json, quiet=follow)
-            if not follow:
-                return not done.failed
-            await folding.heads.clock.sleep(every_s)
+    async with at_work(where, master, How(listing=listing)) as folding:
+        if follow:
+            await Following(folding, every_s, lambda done: _print_followed(done, json=json)).go_on()
+        done = await fold_pass(folding)
+        _print(done, json=json, quiet=False)
+        return not done.failed
 
 
 async def rebuild(where: Where, heads: Sequence[str], *, master: str, json: bool) -> None:
@@ -61,6 +56,13 @@ async def rebuild(where: Where, heads: Sequence[str], *, master: str, json: bool
         print_json({"heads": {head: _facts(manifest) for head, manifest in rows if manifest is not None}})
         return
     print_grid(("HEAD", "EVENTS", "FILES", "ROWS"), [(head, *_cells(manifest)) for head, manifest in rows])
+
+
+def _print_followed(done: Pass | ArcoError, *, json: bool) -> None:
+    if isinstance(done, ArcoError):
+        say_aside(f"arco: {done.one_line()}; it is tried again")
+    else:
+        _print(done, json=json, quiet=True)
 
 
 def _head(word: str) -> Head:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Json, Options, Root, Warehouse, Where
+from arco.surface.cli.flags import DEFAULT_WAREHOUSE, AsOf, AsOfRun, Fresh, Json, Options, Root, Snapshot, Warehouse, Where
 
 Master = Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs: local[*], or the address of a cluster.")]
 
@@ -13,6 +13,9 @@ Master = Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs: l
 def fold(
     follow: Annotated[bool, typer.Option("--follow", help="Go on: look again every few seconds.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look, with --follow.")] = 10,
+    no_listing: Annotated[
+        bool, typer.Option("--no-listing", help="Fold only what was notified: for stores where listing is dear.")
+    ] = False,
     spark: Master = "local[*]",
     json: Json = False,
     root: Root = None,
@@ -32,7 +35,7 @@ def fold(
     """
     command = import_module("arco.surface.cli.folding")
     where = Where.of(root, option, warehouse)
-    going = command.fold(where, master=spark, follow=follow, every_s=every, json=json)
+    going = command.fold(where, master=spark, follow=follow, every_s=every, listing=not no_listing, json=json)
     try:
         if not import_module("asyncio").run(going):
             raise typer.Exit(1)
@@ -65,12 +68,10 @@ def rebuild(
 
 def query(  # noqa: PLR0913, PLR0917 - one parameter a flag
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from standard input.")],
-    as_of: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The state at a time, such as 2025-01-31T12:00.")
-    ] = None,
-    as_of_run: Annotated[str | None, typer.Option(metavar="RUN", help="The state that first had all of a run.")] = None,
-    snapshot: Annotated[str | None, typer.Option(metavar="ID", help="The state with this id.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Also what is not folded yet.")] = False,
+    as_of: AsOf = None,
+    as_of_run: AsOfRun = None,
+    snapshot: Snapshot = None,
+    fresh: Fresh = False,
     json: Json = False,
     root: Root = None,
     option: Options = None,
@@ -88,8 +89,7 @@ def query(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco query "SELECT asset, count(*) FROM partitions GROUP BY 1" --fresh
     """
     command = import_module("arco.surface.cli.querying")
-    library = import_module("arco.read.library")
-    binding = library.Binding(command.moment(as_of), as_of_run, snapshot, fresh)
+    binding = import_module("arco.surface.cli.asking").bound(as_of, as_of_run, snapshot, fresh=fresh)
     asked = command.query(Where.of(root, option, warehouse), command.given(sql), binding, json=json)
     import_module("asyncio").run(asked)
 

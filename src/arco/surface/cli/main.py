@@ -10,8 +10,16 @@ from typing import Annotated, Literal
 import typer
 
 from arco.kernel.errors import ArcoError
-from arco.surface.cli import folding_commands, ledger_commands, names, pipelines, planning_commands, running_commands
-from arco.surface.cli.flags import Options, Root
+from arco.surface.cli import (
+    folding_commands,
+    ledger_commands,
+    names,
+    pipelines,
+    planning_commands,
+    reading_commands,
+    running_commands,
+)
+from arco.surface.cli.flags import AllowOrigin, Options, Root
 
 app = typer.Typer(
     name="arco",
@@ -48,6 +56,24 @@ def doctor(root: Root = None, option: Options = None) -> None:
         raise typer.Exit(1)
 
 
+TakeTurns = Annotated[
+    bool,
+    typer.Option("--take-turns", help="Wait for other servers on this root before changing names; for many of them."),
+]
+AnyKey = Annotated[
+    bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
+]
+OAuth = Annotated[
+    bool, typer.Option("--oauth", help="Also hand out the token at /iceberg/v1/oauth/tokens, to whoever knows it.")
+]
+Fold = Annotated[
+    bool, typer.Option("--fold", help="Also keep what arco query shows up to date, with Spark in this process.")
+]
+FoldEvery = Annotated[
+    float, typer.Option(metavar="SECONDS", help="How often the fold looks when nobody tells it of anything new.")
+]
+
+
 @app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     root: Root = None,
@@ -66,22 +92,18 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     ] = False,
     tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")] = None,
     tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's key (PEM, no password).")] = None,
-    oauth: Annotated[
-        bool, typer.Option("--oauth", help="Also hand out the token at /iceberg/v1/oauth/tokens, to whoever knows it.")
-    ] = False,
+    oauth: OAuth = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Answer a client after this time, though its request goes on.")
     ] = 50,
     at_once: Annotated[
         int, typer.Option(metavar="N", help="Requests worked on at a time; more are told to come again.")
     ] = 256,
-    take_turns: Annotated[
-        bool,
-        typer.Option("--take-turns", help="Wait for other servers on this root before changing names; for many of them."),
-    ] = False,
-    any_key: Annotated[
-        bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
-    ] = False,
+    take_turns: TakeTurns = False,
+    any_key: AnyKey = False,
+    allow_origin: AllowOrigin = None,
+    fold: Fold = False,
+    fold_every: FoldEvery = 10,
     log: Annotated[
         LogWord | None, typer.Option(help="The form of the log, on stderr. Default: text at a terminal, json elsewhere.")
     ] = None,
@@ -96,7 +118,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Examples:
 
-      arco serve --root ./lake
+      arco serve --root ./lake --fold
 
       ARCO_TOKEN=… arco serve --root s3://bucket/lake --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
@@ -115,6 +137,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         at_once=at_once,
         take_turns=take_turns,
         any_key=any_key,
+        allow_origin=tuple(allow_origin or ()),
+        fold=fold,
+        fold_every_s=fold_every,
     )
     serve_command.serve(root, option or [], flags)
 
@@ -125,7 +150,15 @@ def version() -> None:
     typer.echo(import_module("importlib.metadata").version("arco"))
 
 
-for commands in (pipelines, planning_commands, running_commands, names, ledger_commands, folding_commands):
+for commands in (
+    pipelines,
+    planning_commands,
+    running_commands,
+    reading_commands,
+    names,
+    ledger_commands,
+    folding_commands,
+):
     commands.add_to(app)
 
 

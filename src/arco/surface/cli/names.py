@@ -151,6 +151,9 @@ def rename(
 
 def verify(
     deep: Annotated[bool, typer.Option("--deep", help="Also read every receipt, and look for missing commits.")] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Also compare what arco query shows with tables, runs and deployments.")
+    ] = False,
     json: Json = False,
     root: Root = None,
     option: Options = None,
@@ -162,11 +165,13 @@ def verify(
     Walks the chain of commits and says where it breaks, checks the checksums of the state, makes the state again from the
     commits and compares, and looks at the pointer and the metadata of every Iceberg table. Exits 0 if all is well, 1 if not.
 
-    Example:
+    Examples:
 
       arco verify --deep --root ./lake
+
+      arco verify --state --root ./lake
     """
-    _run("verifying", "verify", Where.of(root, option, warehouse, allow_location), deep=deep, json=json)
+    _run("verifying", "verify", Where.of(root, option, warehouse, allow_location), deep=deep, state=state, json=json)
 
 
 COMMANDS = (ls, show, history, drop, undrop, rename, verify)

@@ -2,7 +2,7 @@
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,7 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 _FOLDED_CHARS_MIN = 8
+_UNITS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 _TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+NO_PAINT: Mapping[int, Mapping[str, str]] = {}
 _FOR_TERMINALS = {"\n": "\n", "\t": "    "} | dict.fromkeys(_TURNS, "\ufffd")
 
 
@@ -28,6 +30,12 @@ def say_aside(text: str) -> None:
     typer.echo(shown(text), err=True)
 
 
+def say_painted(*parts: tuple[str, str]) -> None:
+    """One line in several colours; only its words where nobody sees colours."""
+    line = Text.assemble(*((shown(text), style) for text, style in parts))
+    Console(highlight=False).print(line, soft_wrap=True)
+
+
 def shown(text: str) -> str:
     """A text of whoever wrote it, harmless to a terminal: nothing in it moves the cursor or turns the direction."""
     if text.isascii() and text.isprintable():
@@ -39,11 +47,16 @@ def print_json(value: object) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def print_grid(headers: Sequence[str], rows: Iterable[Sequence[str | None]], folds: Sequence[int] = (0,)) -> None:
+def print_grid(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str | None]],
+    folds: Sequence[int] = (0,),
+    paint: Mapping[int, Mapping[str, str]] = NO_PAINT,
+) -> None:
     """Rows without lines between them, less the columns of which nothing is known.
 
     Where the terminal is narrow, the columns of `folds` go on in the next line. Into a pipe or a file nothing is folded or
-    cut, however long a name is.
+    cut, however long a name is. `paint` has the colours of words in a column, for terminals.
     """
     filled = [[shown(cell or "") for cell in row] for row in rows]
     used = [place for place in range(len(headers)) if place == 0 or any(row[place] for row in filled)]
@@ -56,7 +69,7 @@ def print_grid(headers: Sequence[str], rows: Iterable[Sequence[str | None]], fol
         least = _FOLDED_CHARS_MIN if folding else None
         table.add_column(headers[place], overflow="fold" if folding else "ellipsis", no_wrap=not folding, min_width=least)
     for row in filled:
-        table.add_row(*(Text(row[place]) for place in used))
+        table.add_row(*(Text(row[place], paint.get(place, {}).get(row[place], "")) for place in used))
     Console(highlight=False).print(table)
 
 
@@ -99,6 +112,23 @@ def when(at_ms: int | None) -> str:
         return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return f"{at_ms} ms"
+
+
+def stamp(moment: datetime | None) -> str:
+    """A moment that knows its zone, as `when` writes it."""
+    return "" if moment is None else when(int(moment.timestamp() * 1000))
+
+
+def lasting(seconds: float | None) -> str:
+    """A length of time in its two largest units."""
+    if seconds is None:
+        return ""
+    left, parts = int(abs(seconds)), []
+    for unit, length in _UNITS:
+        count, left = divmod(left, length)
+        if count:
+            parts.append(f"{count} {unit if unit != 'day' or count == 1 else 'days'}")
+    return " ".join(parts[:2]) or "0 s"
 
 
 def size(size_bytes: int | None) -> str:

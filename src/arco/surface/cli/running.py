@@ -12,17 +12,19 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from arco.catalog.catalog import Catalog
+from arco.fold.passes import fold_pass
 from arco.fold.spark_session import SparkSettings
 from arco.fold.spark_threads import any_left
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.ledger.outstanding import run_ids
-from arco.ledger.run_entries import OnFailure, Trigger
+from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
 from arco.ledger.run_state import RunState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
@@ -32,13 +34,16 @@ from arco.servo.plan.planner import PlanRequest
 from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.starting import Started, open_run
+from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_grid, print_json, say, when
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
-from arco.surface.cli.settings import load_settings
+from arco.surface.cli.settings import PROJECT_FILE, load_settings
+from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
+_COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "quarantined": "yellow", "running": "cyan"}
 
 
 @asynccontextmanager
@@ -50,19 +55,24 @@ async def at_work(at: At) -> AsyncIterator[Pipeline]:
     settings = load_settings(where.root, list(where.options), where.folder)
     log = file.folder / ".arco" / "spark.log"
     spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
-    async with opened(where) as home:
-        yield Pipeline(
-            catalog=home.catalog,
+    async with opened(where) as workspace:
+        pipeline = Pipeline(
+            catalog=workspace.catalog,
             project=project,
-            root=home.root,
+            root=workspace.root,
             options=settings.known,
             spark=spark,
-            by=home.author.principal,
+            by=workspace.author.principal,
         )
+        home = pipeline.new_home(workspace.place)
+        try:
+            yield replace(pipeline, home=home)
+        finally:
+            await home.stop()
 
 
-async def run(at: At, request: PlanRequest, how: HowToRun, *, json: bool) -> int:
-    """Plan, and run what is planned. The exit code says what came of it."""
+async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool) -> int:
+    """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
     async with at_work(at) as pipeline:
         prepared = await pipeline.prepare(request)
         if not prepared.plan.spec.tasks:
@@ -74,10 +84,10 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, json: bool) -> int
         started = await pipeline.start(prepared, how)
         if not started.is_new and not json:
             say(f"run {started.log.run} was started with this key before")
-        return await _driven(pipeline, started, json=json)
+        return await _driven(pipeline, started, fold=fold, json=json)
 
 
-async def resume(at: At, run_id: str | None, *, now: bool, json: bool) -> int:
+async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: bool) -> int:
     """Go on with a run from what it has published."""
     async with at_work(at) as pipeline:
         found = await _last_unfinished(pipeline) if run_id is None else _run_id(run_id)
@@ -87,10 +97,10 @@ async def resume(at: At, run_id: str | None, *, now: bool, json: bool) -> int:
                 say(f"run {found} has finished: {started.log.state.run.status.value}")
         elif started.log.state.active and not now and not json:
             say("claims of the worker that stopped are settled when they have been silent for 30 s; --now does it at once")
-        return await _driven(pipeline, started, seize=now, json=json)
+        return await _driven(pipeline, started, seize=now, fold=fold, json=json)
 
 
-async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bool = False) -> int:
+async def _driven(pipeline: Pipeline, started: Started, *, fold: bool, json: bool, seize: bool = False) -> int:
     console = Console(highlight=False, stderr=json)
     tasks = started.plan.spec.tasks
     if not json:
@@ -103,7 +113,30 @@ async def _driven(pipeline: Pipeline, started: Started, *, json: bool, seize: bo
         except asyncio.CancelledError:
             sys.stderr.write(f"arco: left at once; {_how_to_go_on(started)}\n")
             return EXIT_INTERRUPTED
-    return _summed_up(started, state, json=json)
+    code = _summed_up(started, state, json=json)
+    if fold and state.run.status is not RunStatus.CANCELLED:
+        await _folded(pipeline, json=json)
+    return code
+
+
+async def _folded(pipeline: Pipeline, *, json: bool) -> None:
+    """What the run told the ledger, as rows, in the session that it ran in. Trouble here is not the run's."""
+    home = pipeline.home
+    if home is None or not home.is_open:
+        return
+    try:
+        async with folding_of(pipeline.catalog.parts, Lake(home.root, home.options), home) as folding:
+            done = await fold_pass(folding)
+        failed = next(iter(done.failed.values()), None)
+    except ArcoError as error:
+        failed = error
+    except asyncio.CancelledError:
+        sys.stderr.write("arco: the run is written down; arco fold brings arco query up to date\n")
+        return
+    if failed is not None:
+        sys.stderr.write(f"arco: what the run said is kept, and not folded yet: {failed.one_line()}; try arco fold\n")
+    elif not json:
+        say('  arco query "SELECT asset, count(*) FROM partitions GROUP BY 1"      everything Arco knows, in SQL')
 
 
 def _how_to_go_on(started: Started) -> str:
@@ -223,23 +256,40 @@ def _run_id(text: str) -> RunId:
         raise InvalidInput(f"{clip(text)!r} is not the id of a run", hint="arco runs lists them") from error
 
 
-async def runs(at: At, run_id: str | None, *, limit: int, json: bool) -> None:
+async def runs(at: At, run_id: str | None, *, limit: int, status: str | None, json: bool) -> None:
     """What ran, newest first; or the tasks of one run."""
-    file = read_project(at.folder)
-    async with opened(file.where(at.root, at.options)) as home:
+    async with opened(where_of(at)) as home:
         if run_id is not None:
             _print_run(await _opened_run(home, run_id), json=json)
             return
-        parts = home.catalog.parts
-        names = sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)[:limit]
-        looked_up = [await _found(home.catalog, one) for one in names]
-        found = [one for one in looked_up if one is not None]
+        found = [one async for one in _newest(home, limit, status)]
         if json:
             print_json([_document(one, one.log.state) for one in found])
         elif not found:
-            say("nothing has run yet: arco run")
+            say("nothing has run yet: arco run" if status is None else f"no run is {status}: arco runs lists all")
         else:
-            print_grid(["run", "status", "started", "took", "tasks", "by"], [_row(one) for one in found])
+            rows = [_row(one) for one in found]
+            print_grid(["run", "status", "started", "took", "tasks", "by"], rows, paint={1: _COLOURS})
+
+
+def where_of(at: At) -> Where:
+    """The workspace of a project; without one, the root that is named."""
+    if (Path(at.folder) / PROJECT_FILE).is_file():
+        return read_project(at.folder).where(at.root, at.options)
+    return Where.of(at.root, at.options, DEFAULT_WAREHOUSE)
+
+
+async def _newest(home: Opened, limit: int, status: str | None) -> AsyncIterator[Started]:
+    """The newest runs, all or those of one status."""
+    parts = home.catalog.parts
+    left = limit
+    for one in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
+        if left <= 0:
+            return
+        found = await _found(home.catalog, one)
+        if found is not None and status in {None, found.log.state.run.status.value}:
+            left -= 1
+            yield found
 
 
 def _row(one: Started) -> list[str]:
@@ -268,7 +318,8 @@ def _print_run(one: Started, *, json: bool) -> None:
         [tasks[task].asset, its.status.value, str(tasks[task].partition_count), ended_text(its, tasks)]
         for task, its in state.tasks.items()
     ]
-    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3))
+    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3), paint={1: _COLOURS})
+    say(f"Next: arco runs {one.log.run} --outputs lists what it published")
 
 
 async def cancel(at: At, run_id: str, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The commands that run a project. What they need is imported when they run."""
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +30,10 @@ Params = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Make everything that is asked for, stale or not.")]
 Backfill = Annotated[bool, typer.Option("--backfill", help="Only what was never published, whatever else changed.")]
+StatusWord = Literal["pending", "running", "succeeded", "failed", "cancelled"]
+NoFold = Annotated[
+    bool, typer.Option("--no-fold", help="Leave it to arco fold, or a server with --fold, to show the run in arco query.")
+]
 RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="By default the last one.", show_default=False)]
 
 
@@ -54,6 +58,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         str | None,
         typer.Option(metavar="TEXT", help="The same key always means the same run: for schedulers that may call twice."),
     ] = None,
+    no_fold: NoFold = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -62,7 +67,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """Make what is stale: plan, run on Spark, check, publish.
 
     Only what is not as its code and its inputs are now is made again. An output is checked before anybody can see it; what its
-    checks refuse is kept on a branch of its table, and readers go on with the version before.
+    checks refuse is kept on a branch of its table, and readers go on with the version before. At the end what arco query shows
+    is brought up to date.
 
     Exits 0 if everything was published, 3 if something was held back, 1 if something failed, 2 if the command itself is wrong.
 
@@ -77,7 +83,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     running = import_module("arco.surface.cli.running")
     request = request_of(words, partition, param, force=force, backfill=backfill)
     how = running.how_to_run(parallel, timeout, key, fail_fast=fail_fast, backfill=backfill)
-    _exit(running.interruptible(running.run(at_of(project, root, option), request, how, json=json)))
+    _exit(running.interruptible(running.run(at_of(project, root, option), request, how, fold=not no_fold, json=json)))
 
 
 def resume(
@@ -86,6 +92,7 @@ def resume(
         bool,
         typer.Option("--now", help="Settle what the stopped worker had claimed at once, without waiting for its lease."),
     ] = False,
+    no_fold: NoFold = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -102,27 +109,42 @@ def resume(
       arco resume 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --now
     """
     running = import_module("arco.surface.cli.running")
-    _exit(running.interruptible(running.resume(at_of(project, root, option), run, now=now, json=json)))
+    _exit(running.interruptible(running.resume(at_of(project, root, option), run, now=now, fold=not no_fold, json=json)))
 
 
 def runs(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Show its tasks.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 20,
+    status: Annotated[StatusWord | None, typer.Option(help="Only those that are, or ended so.", show_default=False)] = None,
+    outputs: Annotated[
+        bool, typer.Option("--outputs", help="Of one run: exactly what it published, and what was held back.")
+    ] = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
     json: Json = False,
 ) -> None:
-    """List what ran, newest first; with the id of a run, its tasks.
+    """List what ran, newest first; with the id of a run, its tasks or its outputs.
+
+    It needs no project where --root says where to look.
 
     Examples:
 
-      arco runs
+      arco runs --status failed
 
       arco runs 01JZ3V5Q0E8Y7M2K4T6B9N1D3F
+
+      arco runs 01JZ3V5Q0E8Y7M2K4T6B9N1D3F --outputs --json
     """
     running = import_module("arco.surface.cli.running")
-    import_module("asyncio").run(running.runs(at_of(project, root, option), run, limit=limit, json=json))
+    at = at_of(project, root, option)
+    if outputs and run is None:
+        raise InvalidInput("--outputs is about one run", hint="arco runs lists them, arco runs RUN --outputs shows one")
+    if outputs:
+        showing = import_module("arco.surface.cli.showing_outputs")
+        import_module("asyncio").run(showing.show_outputs(running.where_of(at), run, json=json))
+        return
+    import_module("asyncio").run(running.runs(at, run, limit=limit, status=status, json=json))
 
 
 def cancel(

@@ -20,11 +20,12 @@ from arco.kernel.limits import GRACEFUL_STOP_S, KEEP_ALIVE_S, REQUEST_TIMEOUT_S,
 from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
-from arco.surface.cli.settings import Settings, load_settings, load_token
+from arco.surface.cli.settings import Settings, load_link_key, load_settings, load_token
 from arco.surface.http.access import Access
-from arco.surface.http.app import App, Setup
+from arco.surface.http.app import App, Beside, Setup
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.client_config import base_uri, client_config, client_defaults
+from arco.surface.http.origins import Origins
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About
@@ -48,6 +49,9 @@ class Flags:
     at_once: int = REQUESTS_AT_ONCE_MAX
     take_turns: bool = False
     any_key: bool = False
+    allow_origin: tuple[str, ...] = ()
+    fold: bool = False
+    fold_every_s: float = 10
 
 
 def serve(root: str | None, options: list[str], flags: Flags) -> None:
@@ -67,8 +71,22 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     told = client_config(parsed, known)
     state = ServerState(store, base_uri(parsed, known), told, policy, clock, entropy, choices, client_defaults(parsed))
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
-    app = App(state, UlidSource(clock, entropy), setup)
+    beside = [_folds(state, settings, flags)] if flags.fold else []
+    app = App(state, UlidSource(clock, entropy), setup, beside=beside)
     _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)
+
+
+def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
+    """The fold beside the server. Spark's classes are loaded only here."""
+    if flags.fold_every_s <= 0:
+        raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
+    folds = import_module("arco.surface.folds")
+    home = import_module("arco.fold.spark_home").SparkHome
+    spark = import_module("arco.fold.spark_session").SparkSettings
+    session = home(spark(name="arco serve", log_file=folds.SPARK_LOG))
+    lake = folds.Lake(parse_root(settings.root).place, settings.known)
+    found: Beside = folds.ServerFolds(state, lake, session, flags.fold_every_s)
+    return found
 
 
 def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) -> Setup:
@@ -81,10 +99,11 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
         raise InvalidInput("a server that gives its requests no time or no room does nothing", hint="use positive numbers")
     parsed = parse_root(settings.root)
     return Setup(
-        access=Access(token, this_machine_only=not flags.insecure),
+        access=Access(token, this_machine_only=not flags.insecure, origins=Origins.of(flags.allow_origin)),
         bounds=Bounds(request_s=flags.timeout_s, requests_at_once=flags.at_once),
         about=About(version("arco"), str(parsed), parsed.kind, "https" if certificate else "http"),
         oauth=flags.oauth,
+        link_key=load_link_key(),
     )
 
 

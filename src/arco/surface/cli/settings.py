@@ -13,6 +13,7 @@ from arco.kernel.ids import clip
 from arco.kernel.secret import Secret
 
 PROJECT_FILE = "arco.toml"
+_LINK_KEY_CHARS_MIN = 32
 
 # What the clouds' own variables say about a store, less its secrets: the first that is set counts.
 _AMBIENT: dict[str, dict[str, tuple[str, ...]]] = {
@@ -74,6 +75,18 @@ def load_token() -> Secret | None:
             "ARCO_TOKEN has a character that a header cannot carry", hint="use visible ASCII, without spaces"
         )
     return Secret(token)
+
+
+def load_link_key() -> Secret | None:
+    """What links to files of state are made with, for servers that answer each other's; None: one of each process."""
+    key = os.environ.get("ARCO_LINK_KEY")
+    if key is None:
+        return None
+    if len(key) < _LINK_KEY_CHARS_MIN:
+        raise InvalidInput(
+            f"ARCO_LINK_KEY has {len(key)} characters, fewer than {_LINK_KEY_CHARS_MIN}", hint="make it of 32 random bytes"
+        )
+    return Secret(key)
 
 
 def person() -> str:

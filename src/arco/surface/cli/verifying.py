@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
@@ -13,19 +16,28 @@ from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
 
+if TYPE_CHECKING:
+    from arco.read.agreement import Disagreement
 
-async def verify(where: Where, *, deep: bool, json: bool) -> bool:
+
+async def verify(where: Where, *, deep: bool, state: bool, json: bool) -> bool:
     """Print every finding; True if there are none."""
+    disagreements: tuple[Disagreement, ...] = ()
     async with opened(where) as at:
         if not json:
             say(f"Verifying {at.warehouse} in {at.root}")
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
+        if state and report.clean:
+            disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
+    clean = report.clean and not disagreements
     if json:
-        _print_json(at, report)
+        _print_json(at, report, clean=clean, disagreements=disagreements if state else None)
     else:
         _print(report, deep=deep)
-    return report.clean
+        if state:
+            _print_state(report, disagreements)
+    return clean
 
 
 @contextmanager
@@ -44,15 +56,17 @@ def _watched() -> Iterator[Progress]:
         yield progress
 
 
-def _print_json(at: Opened, report: Report) -> None:
+def _print_json(at: Opened, report: Report, *, clean: bool, disagreements: "tuple[Disagreement, ...] | None") -> None:
+    compared = {} if disagreements is None else {"disagreements": msgspec.to_builtins(disagreements)}
     print_json(
         {
             "root": at.root,
             "warehouse": at.warehouse,
-            "clean": report.clean,
+            "clean": clean,
             "counts": report.counts,
             "findings": report.findings,
             "notes": report.notes,
+            **compared,
         }
     )
 
@@ -68,6 +82,17 @@ def _print(report: Report, *, deep: bool) -> None:
     say(f"{counted(len(report.findings), 'finding')}:")
     for finding in report.findings:
         say(f"  {finding.code}: {finding.one_line()}")
+
+
+def _print_state(report: Report, disagreements: "tuple[Disagreement, ...]") -> None:
+    if not report.clean:
+        say("The state was not compared: first the catalog.")
+    elif not disagreements:
+        say("The state says what tables, runs and deployments say.")
+    else:
+        say(f"{counted(len(disagreements), 'disagreement')} of the state; arco rebuild makes it again:")
+        for one in disagreements:
+            say(f"  {one.about} {one.subject}: {one.truth or 'nothing'}, and the state says {one.state or 'nothing'}")
 
 
 def _print_counts(counts: dict[str, int], *, deep: bool) -> None:

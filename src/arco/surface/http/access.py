@@ -10,11 +10,12 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arco.kernel.secret import Secret
 from arco.surface.http.exchange import Response
 from arco.surface.http.failures import refusal
+from arco.surface.http.origins import Origins
 
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _REALM = 'Bearer realm="arco"'
@@ -26,21 +27,25 @@ class Access:
 
     token: Secret | None = None
     this_machine_only: bool = True
+    origins: Origins = field(default_factory=Origins)
 
     @property
     def principal(self) -> str:
         return "anonymous" if self.token is None else "token"
 
-    def refused(self, headers: Mapping[str, str]) -> Response | None:
+    def refused(self, headers: Mapping[str, str], *, across: bool = False) -> Response | None:
         """Why a request may not pass, if it may not."""
-        return self.refused_page(headers) or self._refused_token(headers.get("authorization"))
+        return self.refused_page(headers, across=across) or self._refused_token(headers.get("authorization"))
 
-    def refused_page(self, headers: Mapping[str, str]) -> Response | None:
-        """Why a request may not pass whatever it asks for: it was sent by a page of somebody else."""
+    def refused_page(self, headers: Mapping[str, str], *, across: bool = False) -> Response | None:
+        """Why a request may not pass whatever it asks for: it was sent by a page of somebody else.
+
+        `across`: what it asks for is also for pages that the operator named.
+        """
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.token is None and self.this_machine_only and not _is_here(host):
             return refusal(403, "this server has no token and answers only as localhost: set ARCO_TOKEN, or use --insecure")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and origin.partition("://")[2] != host and not (across and self.origins.allows(headers)):
             return refusal(403, "this request was sent by a page of another site")
         return None
 

@@ -9,25 +9,27 @@ known, and the work goes on to its end. What must never enter: anything that kno
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
+from arco.kernel.secret import Secret
 from arco.surface.http.access import Access
+from arco.surface.http.api import api_endpoints
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
-from arco.surface.http.events import Events
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
 from arco.surface.http.failures import failure, hidden, overdue, refusal
 from arco.surface.http.iceberg import iceberg_routes
-from arco.surface.http.lineage import Lineage
+from arco.surface.http.link_tokens import LinkTokens
 from arco.surface.http.oauth import OAuthRoutes
-from arco.surface.http.platform import platform_routes
+from arco.surface.http.origins import preflight
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
-from arco.surface.http.routes import Door, Found, Route, Routes
+from arco.surface.http.routes import Door, Found, Route, Routes, route
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About, WelcomeRoutes
 
@@ -42,13 +44,27 @@ class Setup:
     bounds: Bounds = field(default_factory=Bounds)
     about: About = field(default_factory=About)
     oauth: bool = False
+    link_key: Secret | None = None
+
+
+class Beside(Protocol):
+    """What works in the same process for as long as the server runs."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
 
 
 class App:
     """One server's application."""
 
     def __init__(
-        self, state: ServerState, ulids: UlidSource, setup: Setup | None = None, more: Sequence[Route] = ()
+        self,
+        state: ServerState,
+        ulids: UlidSource,
+        setup: Setup | None = None,
+        more: Sequence[Route] = (),
+        beside: Sequence[Beside] = (),
     ) -> None:
         setup = setup or Setup()
         self._state = state
@@ -57,14 +73,16 @@ class App:
         self._bounds = setup.bounds
         self._bodies = Bodies(setup.bounds)
         self._under_way = 0
+        self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
-        self._routes = Routes(
+        tokens = LinkTokens.of(setup.link_key, state.entropy)
+        endpoints = api_endpoints(state, tokens, setup.about.scheme)
+        self.routes = Routes(
             [
                 *iceberg_routes(state),
-                *platform_routes(state),
-                *Events(state).routes(),
-                *Lineage(state).routes(),
+                *(one.route for one in endpoints),
+                *(route("OPTIONS", one.path, preflight, Door.LINK, across=True) for one in endpoints if one.across),
                 *self._probes.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
@@ -83,7 +101,7 @@ class App:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
-            found = self._routes.find(call.method, split_path(call.raw_path))
+            found = self.routes.find(call.method, split_path(call.raw_path))
             if isinstance(found, Found):
                 call.route = found.route
                 return self._refused(call) or await self._read_and_handled(call, found)
@@ -100,13 +118,14 @@ class App:
 
     def _refused(self, call: Call) -> Response | None:
         """Why a request is not looked at any further."""
+        across = call.route is not None and call.route.across
         match call.route.door if call.route else Door.TOKEN:
             case Door.PROBE:
                 return None
-            case Door.OPEN:
-                return self._access.refused_page(call.headers) or self._no_room()
+            case Door.OPEN | Door.LINK:
+                return self._access.refused_page(call.headers, across=across) or self._no_room()
             case Door.TOKEN:
-                return self._access.refused(call.headers) or self._no_room()
+                return self._access.refused(call.headers, across=across) or self._no_room()
 
     def _no_room(self) -> Response | None:
         if self._under_way < self._bounds.requests_at_once:
@@ -147,12 +166,21 @@ class App:
             return
         if response.status >= 400 and speaks_problems(call.path) and response.headers.get("Content-Type") != MEDIA_TYPE:
             response = as_problem(response, call.request_id)
+        if call.route is not None and call.route.across:
+            response = replace(response, headers={**response.headers, **self._access.origins.told(call.headers)})
         if call.is_answered:
             said = facts(call, self._now_s(), ended_with=response.status)
             log.warning("a request ended after its client was answered", extra=said)
         else:
+            await self._sent(call, response)
+
+    async def _sent(self, call: Call, response: Response) -> None:
+        try:
             await call.answer(response, self._bounds.discard_s)
-            log_request(call, self._now_s())
+        except ArcoError as error:
+            # It has begun and cannot be taken back: the connection ends before the body does, and so every client knows.
+            log.error("cut off: %s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))  # noqa: TRY400
+        log_request(call, self._now_s())
 
     def _failed(self, call: Call, error: ArcoError) -> Response:
         response = failure(error, call.request_id)
@@ -170,6 +198,8 @@ class App:
             if message["type"] == "lifespan.startup":
                 # Without waiting for it: a server on a silent store says so at /ready, and does not hang.
                 self._probes.look()
+                for one in self._beside:
+                    one.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._end()
@@ -178,11 +208,14 @@ class App:
 
     async def _end(self) -> None:
         """After the last request: finish what answers left to do, within a time."""
+        for one in self._beside:
+            await one.stop()
         await self._probes.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:
             log.warning("what answers left to do is not finished; the next commit of each table will see to it")
+        self._state.libraries.close()
         await self._state.store.close()
 
 

@@ -1,14 +1,16 @@
 """One exchange with a client: what it sent before its body, and the one answer it gets, however many are ready to give one."""
 
+import asyncio
 import re
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.surface.http.bodies import Receive, discard, has_body
-from arco.surface.http.exchange import Response
+from arco.surface.http.exchange import Response, Streamed
 from arco.surface.http.routes import Route
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -76,18 +78,40 @@ class Call:
         headers = [(b"x-request-id", self.request_id.encode()), (b"x-content-type-options", b"nosniff"), *packing]
         if body and "Content-Type" not in response.headers:
             headers += [(b"content-type", b"application/json")]
+        length = len(body) if response.streamed is None else response.streamed.size_bytes
         if response.status not in {204, 304}:
-            headers += [(b"content-length", str(len(body)).encode())]
+            headers += [(b"content-length", str(length).encode())]
         if unread:
             headers += [(b"connection", b"close")]
         headers += [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
         sent = b"" if self.method == "HEAD" else body
         self.sent_bytes = len(sent)
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if response.streamed is not None and self.method != "HEAD":
+            await self._send_pieces(response.streamed)
+            return
         await self._send({"type": "http.response.body", "body": sent, "more_body": unread})
         if unread:
             await discard(self.receive, discard_s)
             await self._send({"type": "http.response.body"})
+
+    async def _send_pieces(self, streamed: Streamed) -> None:
+        """Piece by piece, as fast as the client reads. One that went away is not read to."""
+        gone = asyncio.ensure_future(self._until_gone())
+        try:
+            async with aclosing(streamed.pieces()) as pieces:
+                async for piece in pieces:
+                    if gone.done():
+                        return
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                    self.sent_bytes += len(piece)
+        finally:
+            gone.cancel()
+        await self._send({"type": "http.response.body"})
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
     def _packed(self, response: Response) -> tuple[bytes, list[tuple[bytes, bytes]]]:
         if len(response.body) < _PACKED_BYTES_MIN:

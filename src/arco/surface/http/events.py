@@ -7,8 +7,9 @@ in headers; our own drafts as an object or a list; OpenLineage by its shape. Wha
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from arco.kernel.errors import InvalidInput, TooLarge
-from arco.kernel.ids import clip
 from arco.kernel.limits import POSTED_EVENTS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appended
@@ -16,11 +17,11 @@ from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventKey
 from arco.ledger.openlineage import is_openlineage, openlineage_drafts
 from arco.ledger.posted import posted_draft
+from arco.surface.http.declaring import API, JSON, Asked, Endpoint, endpoint, scope_of
 from arco.surface.http.exchange import Request, Response, json_response
-from arco.surface.http.resource import Resource
-from arco.surface.http.routes import Route, route
+from arco.surface.http.resource import KEY_HEADER, Resource
 
-EVENTS = "/api/v1/events"
+EVENTS = f"{API}/events"
 
 _ONE = "application/cloudevents+json"
 _BATCH = "application/cloudevents-batch+json"
@@ -28,14 +29,41 @@ _IN_HEADERS = "ce-"
 _KEY_CHARS_MAX = 190  # room for the place of an event behind it
 
 
+class AcceptedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as it is stored now. `index` is the place of the item that made it."""
+
+    index: int
+    id: str
+    type: str
+    position: str
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """Events that are durable, and not folded yet."""
+
+    accepted: int
+    events: tuple[AcceptedEvent, ...]
+
+
 class Events(Resource):
-    def routes(self) -> list[Route]:
-        return [route("POST", EVENTS, self.post)]
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            endpoint(
+                "POST",
+                EVENTS,
+                "Append events of other systems to the ledger: CloudEvents, drafts or OpenLineage",
+                self.post,
+                body=(list[dict[str, Any]], dict[str, Any]),
+                answers={202: (Accepted,)},
+                headers=KEY_HEADER,
+                media=(JSON, _ONE, _BATCH),
+            )
+        ]
 
     def scope(self, request: Request) -> Scope:
         return scope_of(request)
 
-    async def post(self, request: Request) -> Response:
+    async def post(self, request: Request, _: Asked) -> Response:
         scope, key = self.scope(request), request.headers.get("idempotency-key")
         if key is not None and len(EventKey(key)) > _KEY_CHARS_MAX:
             raise InvalidInput(f"an Idempotency-Key of more than {_KEY_CHARS_MAX} characters")
@@ -47,17 +75,9 @@ class Events(Resource):
             return (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
 
         items = list(enumerate(bounded(_items(request))))
-        return accepted(await self._state.appender(scope).append_items(items, drafts_of))
-
-
-def scope_of(request: Request, *names: str) -> Scope:
-    """The workspace that a request of the platform API means. A parameter that is not among the names is refused."""
-    unknown = sorted(set(request.query) - {*names, "warehouse"})
-    if unknown:
-        takes = ", ".join((*names, "warehouse"))
-        raise InvalidInput(f"query parameter {clip(unknown[0])!r} is not known here; it takes {takes}")
-    warehouse = request.one("warehouse")
-    return Scope.parse_warehouse(warehouse) if warehouse else Scope.of()
+        appended = await self._state.appender(scope).append_items(items, drafts_of)
+        self._state.wake_fold(scope)
+        return accepted(appended)
 
 
 def bounded(items: list[Any]) -> list[Any]:
@@ -69,13 +89,13 @@ def bounded(items: list[Any]) -> list[Any]:
 
 
 def accepted(appended: tuple[tuple[Appended, ...], ...]) -> Response:
-    """The events as they are stored now, by the place of the item that made them. They are durable, and not folded yet."""
-    events = [
-        {"index": index, "id": str(one.id), "type": str(one.type), "position": str(one.position)}
+    """The events as they are stored now, by the place of the item that made them."""
+    events = (
+        AcceptedEvent(index=index, id=str(one.id), type=str(one.type), position=str(one.position))
         for index, several in enumerate(appended)
         for one in several
-    ]
-    return json_response({"accepted": len(appended), "events": events}, 202)
+    )
+    return json_response(Accepted(accepted=len(appended), events=tuple(events)), 202)
 
 
 def _items(request: Request) -> list[Any]:

@@ -1,7 +1,7 @@
 """One request and its answer, as handlers see them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -45,10 +45,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Streamed:
+    """A body that is never whole in memory. `pieces` is called once, when it is sent, and gives exactly so many bytes."""
+
+    size_bytes: int
+    pieces: Callable[[], AsyncGenerator[bytes, None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    streamed: Streamed | None = None
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -57,6 +66,12 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
 
 def no_content() -> Response:
     return Response(204)
+
+
+def is_known(request: Request, etag: str) -> bool:
+    """Whether a client shows an ETag. Weak ones are as good here: what is the same byte for byte is also the same."""
+    shown = (one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(","))
+    return etag in shown
 
 
 def split_path(raw: bytes) -> list[str]:

@@ -22,15 +22,14 @@ from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.lineage_events import ColumnMapping, ColumnSource
 from arco.ledger.openlineage import is_openlineage, openlineage_drafts
-from arco.surface.http.events import accepted, bounded, scope_of
+from arco.surface.http.declaring import API, Asked, Endpoint, endpoint, scope_of
+from arco.surface.http.events import Accepted, accepted, bounded
 from arco.surface.http.exchange import Request, Response, json_response
-from arco.surface.http.resource import SEPARATOR, Resource, decode_levels
-from arco.surface.http.routes import Route, route
+from arco.surface.http.resource import KEY_HEADER, SEPARATOR, Resource, decode_levels
 
-LINEAGE = "/api/v1/lineage"
+LINEAGE = f"{API}/lineage"
 
 _ENDS = ("upstream", "downstream")
-_DELETE = (*_ENDS, *(f"{end}_external" for end in _ENDS), "edge_id", "who", "why")
 
 Why = Annotated[str, msgspec.Meta(min_length=1, max_length=LINEAGE_WHY_CHARS_MAX)]
 Who = Annotated[str, msgspec.Meta(min_length=1, max_length=OWNER_CHARS_MAX)]
@@ -42,23 +41,23 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class _End(_Strict, frozen=True):
+class LineageEnd(_Strict, frozen=True):
     namespace: Levels | None = None
     name: str | None = None
     uuid: str | None = None
     external: Outside | None = None
 
 
-class _Columns(_Strict, frozen=True):
+class LineageSources(_Strict, frozen=True):
     column: Column
     sources: Annotated[tuple[Column, ...], msgspec.Meta(min_length=1, max_length=LINEAGE_COLUMNS_MAX)]
     transform: Annotated[str, msgspec.Meta(max_length=LINEAGE_WHY_CHARS_MAX)] | None = None
 
 
-class _Saying(_Strict, frozen=True):
-    upstream: _End
-    downstream: _End
-    columns: Annotated[tuple[_Columns, ...], msgspec.Meta(max_length=LINEAGE_COLUMNS_MAX)] = ()
+class LineageSaying(_Strict, frozen=True):
+    upstream: LineageEnd
+    downstream: LineageEnd
+    columns: Annotated[tuple[LineageSources, ...], msgspec.Meta(max_length=LINEAGE_COLUMNS_MAX)] = ()
     who: Who | None = None
     why: Why | None = None
 
@@ -68,19 +67,56 @@ class _Words(_Strict, frozen=True):
     why: Why | None = None
 
 
+_EndInQuery = Annotated[
+    str | None, msgspec.Meta(description="A table: the levels of its namespace and its name, joined by %1F.")
+]
+_OutsideInQuery = Annotated[str | None, msgspec.Meta(description="Something that is no table of the catalog.")]
+
+
+class RemovalAsked(Asked, frozen=True, kw_only=True):
+    """An edge, by its id or by its ends."""
+
+    upstream: _EndInQuery = None
+    downstream: _EndInQuery = None
+    upstream_external: _OutsideInQuery = None
+    downstream_external: _OutsideInQuery = None
+    edge_id: Annotated[str | None, msgspec.Meta(description="The edge itself, in the place of its ends.")] = None
+    who: Annotated[str | None, msgspec.Meta(description="Who says so; without it, whoever sends it.")] = None
+    why: Annotated[str | None, msgspec.Meta(description="Why.")] = None
+
+
 class Lineage(Resource):
-    def routes(self) -> list[Route]:
-        return [route("POST", LINEAGE, self.post), route("DELETE", LINEAGE, self.delete)]
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            endpoint(
+                "POST",
+                LINEAGE,
+                "Say that one table is made of another, or send events of OpenLineage",
+                self.post,
+                body=(LineageSaying, dict[str, Any], list[dict[str, Any]]),
+                answers={201: (Said,), 202: (Accepted,)},
+                headers=KEY_HEADER,
+            ),
+            endpoint(
+                "DELETE",
+                LINEAGE,
+                "Take back that one table is made of another",
+                self.delete,
+                asked=RemovalAsked,
+                answers={200: (Said,)},
+                headers=KEY_HEADER,
+            ),
+        ]
 
     def scope(self, request: Request) -> Scope:
-        return scope_of(request, *(_DELETE if request.method == "DELETE" else ()))
+        return scope_of(request)
 
-    async def post(self, request: Request) -> Response:
+    async def post(self, request: Request, _: Asked) -> Response:
         body = request.json()
         if isinstance(body, list) or is_openlineage(body):
             items: list[Any] = bounded(body if isinstance(body, list) else [body])
             return accepted(await self._state.appender(self.scope(request)).append_items(items, _openlineage))
-        form = read(body, _Saying, "lineage")
+        form = read(body, LineageSaying, "lineage")
         columns = tuple(
             ColumnMapping(
                 column=one.column,
@@ -95,15 +131,15 @@ class Lineage(Resource):
         said = await self._hand(request).record(upstream, downstream, columns, words, key)
         return json_response(said, 201)
 
-    async def delete(self, request: Request) -> Response:
-        said = read({name: request.one(name) for name in ("who", "why")}, _Words, "lineage")
+    async def delete(self, request: Request, asked: RemovalAsked) -> Response:
+        said = read({"who": asked.who, "why": asked.why}, _Words, "lineage")
         words, key = Words(said.who or request.principal, said.why), self._delete_key(request)
-        edge = request.one("edge_id")
-        if edge is not None:
-            if any(name in request.query for name in _DELETE[:4]):
+        ends = (asked.upstream, asked.upstream_external), (asked.downstream, asked.downstream_external)
+        if asked.edge_id is not None:
+            if any(one is not None for end in ends for one in end):
                 raise InvalidInput("an edge is named by edge_id or by its ends, not by both")
-            return json_response(await self._hand(request).remove_edge(EdgeId(edge), words, key))
-        upstream, downstream = (_end_of(request, name) for name in _ENDS)
+            return json_response(await self._hand(request).remove_edge(EdgeId(asked.edge_id), words, key))
+        upstream, downstream = (_end_of(what, *end) for what, end in zip(_ENDS, ends, strict=True))
         removed: Said = await self._hand(request).remove(upstream, downstream, words, key)
         return json_response(removed)
 
@@ -123,7 +159,7 @@ def _openlineage(item: Any) -> tuple[Draft, ...]:
     return openlineage_drafts(item)
 
 
-def _end(form: _End, what: str) -> End:
+def _end(form: LineageEnd, what: str) -> End:
     if form.external is not None:
         if form.namespace is not None or form.name is not None or form.uuid is not None:
             raise InvalidInput(f"{what} is a table or external, not both")
@@ -137,13 +173,12 @@ def _end(form: _End, what: str) -> End:
     return End((form.namespace, form.name), form.uuid)
 
 
-def _end_of(request: Request, what: str) -> End:
+def _end_of(what: str, text: str | None, external: str | None) -> End:
     """An end in the query: the levels and the name joined by %1F, or what lies outside."""
-    text, external = request.one(what), request.one(f"{what}_external")
     if (text is None) == (external is None):
         raise InvalidInput(f"name {what} or {what}_external, one of them", hint="or the edge by its edge_id")
     if text is None:
-        return _end(_End(external=external), what)
+        return _end(LineageEnd(external=external), what)
     levels, _, name = text.rpartition(SEPARATOR)
     if not levels:
         raise InvalidInput(f"{what} has no namespace", hint="join the levels and the name with %1F")

@@ -2,108 +2,178 @@
 
 One table is addressed by query parameters, `namespace` (levels joined by %1F) and `name`: a path would not survive names such
 as `..`, which browsers and proxies rewrite however they are encoded. `warehouse` chooses the workspace, as it does for
-Iceberg's config. A parameter that is not known is refused: a filter that is misspelt must not list everything.
+Iceberg's config.
 """
 
-from enum import StrEnum
-from typing import TypeVar
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from arco.catalog import listing
-from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Inventory, Place
-from arco.catalog.model import Format, Kind
-from arco.catalog.overview import dropped_summary_of, overview_of, summary_of
+from arco.catalog.model import Format, Kind, Levels
+from arco.catalog.overview import (
+    DroppedSummary,
+    Summary,
+    TableOverview,
+    ViewOverview,
+    dropped_summary_of,
+    overview_of,
+    summary_of,
+)
 from arco.iceberg.requests import check_name
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
-from arco.kernel.ids import clip
+from arco.kernel.limits import LIST_PAGE_KEYS_MAX
 from arco.kernel.scope import Scope
+from arco.surface.http.declaring import API, Asked, Endpoint, endpoint, scope_of
 from arco.surface.http.exchange import Request, Response, json_response, no_content
-from arco.surface.http.platform_bodies import parse_description, parse_registration, parse_renaming, parse_restoring
-from arco.surface.http.resource import Resource, author_of, decode_levels, flag_of, page_of
-from arco.surface.http.routes import Route, route
-from arco.surface.http.server_state import ServerState
+from arco.surface.http.platform_bodies import (
+    TableDescription,
+    TableRegistration,
+    TableRenaming,
+    TableRestoring,
+    parse_description,
+    parse_registration,
+    parse_renaming,
+    parse_restoring,
+)
+from arco.surface.http.resource import KEY_HEADER, Resource, author_of, decode_levels, page_of
 
-TABLES = "/api/v1/tables"
+TABLES = f"{API}/tables"
 
-_FILTERS = ("namespace", "kind", "format", "pageToken", "pageSize")
-_ADDRESS = ("namespace", "name")
+_Namespace = Annotated[str, Meta(description="A namespace, its levels joined by %1F.")]
+_Size = Annotated[int, Meta(ge=1, le=LIST_PAGE_KEYS_MAX)]
+_Name = Annotated[str, Meta(description="The name of a table or view.")]
 
-W = TypeVar("W", bound=StrEnum)
+
+class Filters(Asked, frozen=True, kw_only=True):
+    """What a listing shows, and which page of it."""
+
+    namespace: Annotated[
+        str | None, Meta(description="This namespace, its levels joined by %1F, and everything below it.")
+    ] = None
+    kind: Annotated[Kind | None, Meta(description="Tables or views alone.")] = None
+    format: Annotated[Format | None, Meta(description="Tables of one format.")] = None
+    page_token: Annotated[str | None, Meta(description="next-page-token of the page before; empty for the first.")] = (
+        msgspec.field(default=None, name="pageToken")
+    )
+    page_size: Annotated[_Size | None, Meta(description="How many a page has. Without it and a token, everything.")] = (
+        msgspec.field(default=None, name="pageSize")
+    )
 
 
-def platform_routes(state: ServerState) -> list[Route]:
-    return Platform(state).routes()
+class TablesAsked(Filters, frozen=True, kw_only=True):
+    name: Annotated[str | None, Meta(description="One table or view of the namespace; no filter goes with it.")] = None
+
+
+class Address(Asked, frozen=True, kw_only=True):
+    """One table or view."""
+
+    namespace: _Namespace
+    name: _Name
+
+
+class Dropping(Address, frozen=True, kw_only=True):
+    purge: Annotated[bool, Meta(description="Leave the files of an Iceberg table to upkeep.")] = False
+
+
+class TableList(msgspec.Struct, frozen=True, kw_only=True):
+    tables: tuple[Summary, ...]
+    next_page_token: str | UnsetType | None = msgspec.field(default=UNSET, name="next-page-token")
+
+
+class DroppedList(msgspec.Struct, frozen=True, kw_only=True):
+    dropped: tuple[DroppedSummary, ...]
+    next_page_token: str | UnsetType | None = msgspec.field(default=UNSET, name="next-page-token")
+
+
+class TableName(msgspec.Struct, frozen=True, kw_only=True):
+    namespace: Levels
+    name: str
+
+
+class NewTableName(TableName, frozen=True, kw_only=True):
+    uuid: str
 
 
 class Platform(Resource):
     """Handlers: decode, call the inventory, encode."""
 
-    def routes(self) -> list[Route]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            route("GET", TABLES, self.tables),
-            route("POST", TABLES, self.register),
-            route("PATCH", TABLES, self.describe),
-            route("DELETE", TABLES, self.drop),
-            route("POST", f"{TABLES}/rename", self.rename),
-            route("POST", f"{TABLES}/undrop", self.undrop),
-            route("GET", "/api/v1/dropped", self.dropped),
-        ]
+            endpoint(
+                "GET", TABLES, "One table or view if it is named, otherwise a list", self.tables,
+                asked=TablesAsked, answers={200: (TableList, TableOverview, ViewOverview)},
+            ),
+            endpoint(
+                "POST", TABLES, "Register a table of another format", self.register,
+                body=(TableRegistration,), answers={200: (NewTableName,)}, headers=KEY_HEADER,
+            ),
+            endpoint(
+                "PATCH", TABLES, "Change what is said of a table or view", self.describe,
+                asked=Address, body=(TableDescription,), answers={204: ()}, headers=KEY_HEADER,
+            ),
+            endpoint(
+                "DELETE", TABLES, "Drop a table or view", self.drop, asked=Dropping, answers={204: ()}, headers=KEY_HEADER
+            ),
+            endpoint(
+                "POST", f"{TABLES}/rename", "Rename a table or view", self.rename,
+                body=(TableRenaming,), answers={204: ()}, headers=KEY_HEADER,
+            ),
+            endpoint(
+                "POST", f"{TABLES}/undrop", "Restore what was dropped", self.undrop,
+                body=(TableRestoring,), answers={200: (TableName,)}, headers=KEY_HEADER,
+            ),
+            endpoint("GET", f"{API}/dropped", "What can be restored", self.dropped, asked=Filters, answers={200: (DroppedList,)}),
+        ]  # fmt: skip
 
-    def catalog(self, request: Request) -> Catalog:
-        warehouse = request.one("warehouse")
-        return self._state.catalog(Scope.parse_warehouse(warehouse) if warehouse else Scope.of())
+    def scope(self, request: Request) -> Scope:
+        return scope_of(request)
 
-    async def tables(self, request: Request) -> Response:
+    async def tables(self, request: Request, asked: TablesAsked) -> Response:
         """One table if it is named, otherwise a listing."""
-        if "name" in request.query:
-            _known(request, *_ADDRESS)
-            return json_response(await overview_of(self.catalog(request), _place(request)))
-        _known(request, *_FILTERS)
-        entries = listing.tables(await Inventory(self.catalog(request)).names(), _filter(request))
+        if asked.name is not None:
+            return json_response(await overview_of(self.catalog(request), _only(asked)))
+        entries = listing.tables(await Inventory(self.catalog(request)).names(), _filter(asked))
         page, token = page_of(entries, request, listing.order_of)
-        return json_response({"tables": [summary_of(entry) for entry in page]} | token)
+        return json_response(TableList(tables=tuple(map(summary_of, page)), next_page_token=_token(token)))
 
-    async def dropped(self, request: Request) -> Response:
-        _known(request, *_FILTERS)
-        found = listing.dropped(await Inventory(self.catalog(request)).names(), _filter(request))
+    async def dropped(self, request: Request, asked: Filters) -> Response:
+        found = listing.dropped(await Inventory(self.catalog(request)).names(), _filter(asked))
         page, token = page_of(found, request, listing.order_of_dropped)
-        return json_response({"dropped": [dropped_summary_of(one) for one in page]} | token)
+        return json_response(DroppedList(dropped=tuple(map(dropped_summary_of, page)), next_page_token=_token(token)))
 
-    async def register(self, request: Request) -> Response:
-        _known(request)
+    async def register(self, request: Request, _: Asked) -> Response:
         body = request.json()
         table = parse_registration(body)
         key = self._key(request, "platform.register", body)
         uuid = await Inventory(self.catalog(request)).create(table, key, author_of(request))
-        return json_response({"namespace": table.namespace, "name": table.name, "uuid": uuid})
+        return json_response(NewTableName(namespace=table.namespace, name=table.name, uuid=uuid))
 
-    async def describe(self, request: Request) -> Response:
-        _known(request, *_ADDRESS)
-        body, place = request.json(), _place(request)
+    async def describe(self, request: Request, asked: Address) -> Response:
+        body, place = request.json(), _place(asked.namespace, asked.name)
         wanted = parse_description(body)
         key = self._key(request, "platform.describe", body)
         await Inventory(self.catalog(request)).describe(place, wanted, key, author_of(request))
         return no_content()
 
-    async def drop(self, request: Request) -> Response:
-        _known(request, *_ADDRESS, "purge")
-        place, purge = _place(request), flag_of(request, "purge")
+    async def drop(self, request: Request, asked: Dropping) -> Response:
+        place = _place(asked.namespace, asked.name)
         key = self._key(request, "platform.drop", None)
-        await Inventory(self.catalog(request)).drop(place, purge=purge, key=key, author=author_of(request))
+        await Inventory(self.catalog(request)).drop(place, purge=asked.purge, key=key, author=author_of(request))
         return no_content()
 
-    async def undrop(self, request: Request) -> Response:
-        _known(request)
+    async def undrop(self, request: Request, _: Asked) -> Response:
         body = request.json()
         lost, to = parse_restoring(body)
         key = self._key(request, "platform.undrop", body)
         namespace, name = await Inventory(self.catalog(request)).undrop(lost, to, key, author_of(request))
-        return json_response({"namespace": namespace, "name": name})
+        return json_response(TableName(namespace=namespace, name=name))
 
-    async def rename(self, request: Request) -> Response:
-        _known(request)
+    async def rename(self, request: Request, _: Asked) -> Response:
         body = request.json()
         source, destination = parse_renaming(body)
         key = self._key(request, "platform.rename", body)
@@ -116,35 +186,27 @@ class Platform(Resource):
         return self.key(request, operation, {"query": address, "body": body})
 
 
-def _known(request: Request, *names: str) -> None:
-    unknown = sorted(set(request.query) - {*names, "warehouse"})
-    if unknown:
-        takes = ", ".join((*names, "warehouse"))
-        raise InvalidInput(f"query parameter {clip(unknown[0])!r} is not known here; it takes {takes}")
+def _only(asked: TablesAsked) -> Place:
+    """The one table that is named, without filters that would not be looked at."""
+    filters = {"kind": asked.kind, "format": asked.format, "pageToken": asked.page_token, "pageSize": asked.page_size}
+    given = [name for name, value in filters.items() if value is not None]
+    if given:
+        raise InvalidInput(
+            f"query parameter {given[0]!r} does not go with name", hint="one table is named, or many are listed"
+        )
+    if asked.namespace is None:
+        raise InvalidInput("query parameter namespace is missing")
+    return _place(asked.namespace, asked.name or "")
 
 
-def _place(request: Request) -> Place:
-    namespace, name = request.one("namespace"), request.one("name")
-    if namespace is None or name is None:
-        raise InvalidInput(f"query parameter {'namespace' if namespace is None else 'name'} is missing")
+def _place(namespace: str, name: str) -> Place:
     check_name(name, "name")
     return decode_levels(namespace), name
 
 
-def _filter(request: Request) -> listing.Filter:
-    namespace = request.one("namespace")
-    return listing.Filter(
-        None if namespace is None else decode_levels(namespace),
-        _word(request, "kind", Kind),
-        _word(request, "format", Format),
-    )
+def _filter(asked: Filters) -> listing.Filter:
+    return listing.Filter(None if asked.namespace is None else decode_levels(asked.namespace), asked.kind, asked.format)
 
 
-def _word(request: Request, name: str, kind: type[W]) -> W | None:
-    text = request.one(name)
-    if text is None:
-        return None
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidInput(f"{name}={clip(text)!r} is not known; it is one of {', '.join(kind)}") from None
+def _token(token: dict[str, str | None]) -> str | UnsetType | None:
+    return token["next-page-token"] if token else UNSET

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from arco.catalog.governance import FIELDS, given_fields
+from arco.catalog.governance import FIELDS, GovernanceForm, given_fields
 from arco.catalog.inventory import Description, DropRef, NewTable, Place
 from arco.catalog.model import ColumnNote, Format, Governance, Levels
 from arco.iceberg.requests import check_name, check_namespace
@@ -21,46 +21,56 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class _Identifier(_Strict, frozen=True):
+class Identifier(_Strict, frozen=True):
     namespace: Levels
     name: str
 
 
-class _Column(_Strict, frozen=True):
+class NotedColumn(_Strict, frozen=True):
     name: str
     type: str
     nullable: bool = True
     description: str | None = None
 
 
-class _Registration(_Strict, frozen=True):
+class RegistrationForm(_Strict, frozen=True):
     namespace: Levels
     name: str
     format: Format
     location: str
     properties: dict[Text, str] = {}
-    columns: tuple[_Column, ...] = ()
+    columns: tuple[NotedColumn, ...] = ()
 
 
-class _Change(_Strict, frozen=True):
+class ChangeForm(_Strict, frozen=True):
     properties: dict[Text, str | None] = {}
-    columns: tuple[_Column, ...] | UnsetType | None = UNSET
+    columns: tuple[NotedColumn, ...] | UnsetType | None = UNSET
 
 
-class _Renaming(_Strict, frozen=True):
-    source: _Identifier
-    destination: _Identifier
+class TableRenaming(_Strict, frozen=True):
+    source: Identifier
+    destination: Identifier
 
 
-class _Restoring(_Strict, frozen=True):
-    source: _Identifier | None = None
+class TableRestoring(_Strict, frozen=True):
+    source: Identifier | None = None
     drop_id: str | None = None
-    destination: _Identifier | None = None
+    destination: Identifier | None = None
+
+
+def _with_governance(name: str, form: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A body with the governance fields beside its own. They are read apart, and described together."""
+    said = [(one.name, one.type, one.default) for one in msgspec.structs.fields(GovernanceForm)]
+    return msgspec.defstruct(name, said, bases=(form,), frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+TableRegistration = _with_governance("TableRegistration", RegistrationForm)
+TableDescription = _with_governance("TableDescription", ChangeForm)
 
 
 def parse_registration(value: object) -> NewTable:
     said, rest = _split(value, "register table")
-    form = read(rest, _Registration, "register table")
+    form = read(rest, RegistrationForm, "register table")
     governance = msgspec.convert(given_fields(said, "register table"), Governance)
     columns = _notes(form.columns)
     return NewTable(form.namespace, form.name, form.format, form.location, form.properties, columns, governance)
@@ -71,27 +81,27 @@ def parse_description(value: object) -> Description:
     said, rest = _split(value, "describe table")
     if not said and not rest:
         raise InvalidInput("describe table: the body names no field")
-    change = read_with_nulls(rest, _Change, "describe table")
+    change = read_with_nulls(rest, ChangeForm, "describe table")
     removals = tuple(key for key, text in change.properties.items() if text is None)
     updates = {key: text for key, text in change.properties.items() if text is not None}
     return Description(said, removals, updates, None if change.columns is UNSET else _notes(change.columns or ()))
 
 
 def parse_renaming(value: object) -> tuple[Place, Place]:
-    form = read_with_nulls(value, _Renaming, "rename table")
+    form = read_with_nulls(value, TableRenaming, "rename table")
     return _place(form.source), _place(form.destination)
 
 
 def parse_restoring(value: object) -> tuple[DropRef, Place | None]:
     """What is wanted back, and the name it is to have."""
-    form = read(value, _Restoring, "restore table")
+    form = read(value, TableRestoring, "restore table")
     if form.source is None and form.drop_id is None:
         raise InvalidInput("restore table: neither source nor drop_id is given")
     source = None if form.source is None else _place(form.source)
     return DropRef(source, form.drop_id), None if form.destination is None else _place(form.destination)
 
 
-def _notes(columns: tuple[_Column, ...]) -> tuple[ColumnNote, ...]:
+def _notes(columns: tuple[NotedColumn, ...]) -> tuple[ColumnNote, ...]:
     return tuple(ColumnNote(one.name, one.type, one.nullable, one.description) for one in columns)
 
 
@@ -105,7 +115,7 @@ def _split(value: object, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
     )
 
 
-def _place(identifier: _Identifier) -> Place:
+def _place(identifier: Identifier) -> Place:
     check_namespace(identifier.namespace)
     check_name(identifier.name, "name")
     return identifier.namespace, identifier.name

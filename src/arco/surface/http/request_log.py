@@ -1,6 +1,6 @@
 """The server's log: one line per request and one per trouble, on stderr, for machines (JSON) or for people (text).
 
-A line says who asked for what and what came of it. Never in it: bodies, query strings, headers, and with them tokens and
+A line says who asked for what and what came of it. Never in it: bodies, query strings, headers, links, and with them tokens and
 keys. The one exception that shows more is a failure of the server itself, which is logged with its traceback.
 """
 
@@ -15,6 +15,7 @@ import msgspec
 from arco.kernel.ids import clip
 from arco.surface.http.call import Call
 from arco.surface.http.routes import Door
+from arco.surface.http.state_files import FILES
 
 log = logging.getLogger("arco.http")
 
@@ -71,10 +72,16 @@ def log_request(call: Call, now_s: float) -> None:
 
 def facts(call: Call, now_s: float, **more: object) -> dict[str, Any]:
     """What a line says of a request."""
-    said = {"request_id": call.request_id, "method": call.method, "path": clip(call.path, _PATH_CHARS_MAX)}
+    said = {"request_id": call.request_id, "method": call.method, "path": _path(call.path)}
     if call.route is not None:
         said["route"] = call.route.template
     return {"facts": {**said, **more, "ms": round((now_s - call.started_s) * 1000, 2), "client": call.client}}
+
+
+def _path(path: str) -> str:
+    """A link is a key: what follows in its path is not for logs, also where the path is not quite right."""
+    begin, found, _ = path.partition(f"{FILES}/")
+    return clip(f"{begin}{found}…" if found else path, _PATH_CHARS_MAX)
 
 
 class _JsonLine(logging.Formatter):

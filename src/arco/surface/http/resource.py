@@ -22,6 +22,8 @@ SEPARATOR = "\x1f"
 PREFIX = "/iceberg/v1/{prefix}"
 NAMESPACE = f"{PREFIX}/namespaces/{{namespace}}"
 
+KEY_HEADER = {"Idempotency-Key": "A UUIDv7: sent again with the same one, a request is done once and answered alike."}
+
 T = TypeVar("T")
 
 

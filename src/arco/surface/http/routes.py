@@ -4,7 +4,7 @@ The raw path is split at its slashes before anything is decoded, so that a name 
 route is a tuple of segments; None stands for one that is left open.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ class Door(StrEnum):
 
     TOKEN = "token"  # noqa: S105 - a word, not a secret; whoever shows the server's token, if it has one
     OPEN = "open"  # anybody
+    LINK = "link"  # whoever has the link: what it needs is in its path
     PROBE = "probe"  # anybody, also when the server is busy: what machines ask every few seconds
 
 
@@ -28,6 +29,8 @@ class Route:
     pattern: tuple[str | None, ...]
     handler: Handler
     door: Door = Door.TOKEN
+    across: bool = False
+    """Pages of other sites may call it too, if the operator names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,11 @@ class Found:
     segments: tuple[str, ...]
 
 
-def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN) -> Route:
+def route(method: str, template: str, handler: Handler, door: Door = Door.TOKEN, *, across: bool = False) -> Route:
     """A route from a template such as /v1/{prefix}/namespaces."""
     parts = template.strip("/").split("/")
-    return Route(method, template, tuple(None if part.startswith("{") else part for part in parts), handler, door)
+    pattern = tuple(None if part.startswith("{") else part for part in parts)
+    return Route(method, template, pattern, handler, door, across)
 
 
 class Routes:
@@ -51,6 +55,9 @@ class Routes:
         self._by_length: dict[int, list[Route]] = {}
         for one in routes:
             self._by_length.setdefault(len(one.pattern), []).append(one)
+
+    def __iter__(self) -> Iterator[Route]:
+        return (one for some in self._by_length.values() for one in some)
 
     def find(self, method: str, segments: list[str]) -> Found | set[str]:
         """The route of a request; or the methods that its path takes, none if there is no such path."""

@@ -1,8 +1,9 @@
-"""What a server keeps between requests: one catalog per tenant and workspace that was asked for."""
+"""What a server keeps between requests: a catalog and a library per tenant and workspace that was asked for."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpointer import Checkpointer
@@ -16,12 +17,13 @@ from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
+from arco.surface.http.libraries import Libraries
 
 log = logging.getLogger("arco.http")
 
 
 class ServerState:
-    """The catalogs of one root."""
+    """The catalogs of one root, and the libraries."""
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class ServerState:
         client_defaults: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
+        self.libraries = Libraries(store, clock, entropy, _folder(base_uri))
         self.client_defaults = dict(client_defaults or {})
         self.client_config = client_config
         self._base_uri = base_uri
@@ -46,6 +49,8 @@ class ServerState:
         self._open: dict[Scope, Catalog] = {}
         self._appenders: dict[Scope, Appender] = {}
         self._names_are_read = False
+        self.wake_fold: Callable[[Scope], None] = lambda _scope: None
+        """Called when something of a workspace was appended: a fold in this server, if there is one, looks soon."""
 
     async def read_names(self) -> None:
         """Once, before the first client: the names of the workspaces that are there. Raises if the store is silent."""
@@ -58,6 +63,10 @@ class ServerState:
                 # Who asks for it hears the same; the other workspaces are none the worse.
                 log.error("the names of %s: %s: %s", scope.warehouse, error.code, error.one_line())  # noqa: TRY400
         self._names_are_read = True
+
+    @property
+    def entropy(self) -> Entropy:
+        return self._entropy
 
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
@@ -96,3 +105,9 @@ class ServerState:
             await checkpointer.stop()
         for catalog in self._open.values():
             await catalog.parts.afterwards.settle()
+
+
+def _folder(base_uri: str) -> Path | None:
+    """The folder that a root is, if it is one."""
+    scheme, _, path = base_uri.partition("://")
+    return Path(path) if scheme == "file" else None

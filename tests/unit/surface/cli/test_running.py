@@ -11,6 +11,9 @@ from arco.kernel.scope import Scope
 from arco.servo.plan.document import PLAN_FORMAT, Estimate, Plan, PlannedTask, PlanSpec
 from arco.servo.schedule.starting import RunRequest, start_run
 from arco.storage.roots import open_root
+from fixtures.state.published_state import publish_in_folder
+from fixtures.state.shop_story import FAILED_RUN, told
+from fixtures.state.state_world import NOW_MS, ulid
 
 from .shell import Shell, arco
 
@@ -80,6 +83,30 @@ def test_one_run_is_shown_by_its_tasks(run: str, arco: Shell) -> None:
     assert "shop.orders" in arco("runs", run).out
 
 
+def test_runs_are_listed_by_what_became_of_them_and_without_a_project(
+    run: str, arco: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = arco("runs", "--json").json[0]["status"]
+    other = "failed" if status != "failed" else "succeeded"
+    monkeypatch.chdir(tmp_path / "assets")
+    root = ("--root", str(tmp_path / "lake"))
+    assert run in arco("runs", *root, "--status", status).out
+    assert arco("runs", *root, "--status", other).out == f"no run is {other}: arco runs lists all\n"
+
+
+def test_the_outputs_of_a_run_are_exactly_what_it_published(arco: Shell, tmp_path: Path) -> None:
+    asyncio.run(publish_in_folder(tmp_path, told(), NOW_MS))
+    root = ("--project", str(tmp_path), "--root", str(tmp_path))
+    out = arco("runs", FAILED_RUN, "--outputs", *root).out
+    assert out.splitlines()[1].split()[:4] == ["shop.customers", "all", "of", "it"]
+    assert out.endswith(f"run {FAILED_RUN} published 1 partition, 0 held back\n")
+    held = arco("runs", ulid("run ops last"), "--outputs", *root).out
+    assert "held back: ops.features date=2025-03-19..2025-03-20 by null_rate(user_id), kept on branch held-" in held
+    document = arco("runs", FAILED_RUN, "--outputs", *root, "--json").json
+    assert [one["asset"] for one in document["outputs"]] == ["shop.customers"]
+    assert "there is no run" in arco("runs", NOBODY, "--outputs", *root).err
+
+
 def test_a_run_is_asked_to_end_and_the_log_says_so(run: str, arco: Shell) -> None:
     assert "is asked to end" in arco("cancel", run, "--reason", "wrong month").out
     assert "is asked to end" in arco("cancel", run).out
@@ -89,6 +116,7 @@ def test_a_run_is_asked_to_end_and_the_log_says_so(run: str, arco: Shell) -> Non
     ("arguments", "says"),
     [
         (["runs", "nonsense"], "'nonsense' is not the id of a run"),
+        (["runs", "--outputs"], "--outputs is about one run"),
         (["cancel", "nonsense"], "'nonsense' is not the id of a run"),
         (["resume", "nonsense"], "'nonsense' is not the id of a run"),
         (["cancel", NOBODY], NOBODY),

@@ -1,0 +1,52 @@
+"""`arco lineage NAME --impact`: who is hit if an asset is late or wrong."""
+
+from arco.kernel.limits import LINEAGE_DEPTH_MAX
+from arco.read.impact import Affected, Impact, impact
+from arco.read.library import Binding
+from arco.surface.cli.asking import asking
+from arco.surface.cli.flags import Where
+from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
+from arco.surface.cli.partitions_named import named_partition
+from arco.surface.cli.printing import counted, print_grid, print_json, say, stamp
+
+
+async def show_impact(
+    where: Where, binding: Binding, name: str, *, partition: str | None, depth: int | None, json: bool
+) -> bool:
+    async with asking(where, binding) as asked:
+        asked.need_state()
+        key = None if partition is None else await named_partition(asked.reader, name, partition)
+        found = await impact(asked.reader, name, partition=key, depth=LINEAGE_DEPTH_MAX if depth is None else depth)
+    if json:
+        print_json(found)
+    else:
+        _print(found)
+    return True
+
+
+def _print(found: Impact) -> None:
+    of = found.asset if found.partition_key is None else f"{found.asset} {spelled_key(found.partition_key)}"
+    if not found.affected:
+        say(f"Nothing is made of {of}.")
+        return
+    headers = ("hit", "steps", "owner", "project", "last published (UTC)", "due (UTC)", "partitions")
+    print_grid(headers, map(_row, found.affected), folds=(0, 2, 6))
+    owners = f"; tell {', '.join(found.owners)}" if found.owners else ""
+    say(f"{counted(len(found.affected), 'asset')} made of {of}{owners}")
+    if found.next_deadline is not None:
+        say(f"The first of them is due {stamp(found.next_deadline)} UTC")
+    if found.truncated:
+        say("There is more: this is where looking ended.")
+
+
+def _row(one: Affected) -> tuple[str | None, ...]:
+    ranges = "; ".join(dict.fromkeys(spelled_ranges(some) for some in one.partitions or ()))
+    return (
+        one.asset,
+        str(one.depth),
+        ", ".join(one.owners),
+        one.project,
+        stamp(one.last_publish),
+        stamp(one.deadline),
+        ranges,
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,10 +15,13 @@ from arco.fold.arrow_rows import arrow_schema, rows_of
 from arco.fold.joins import State
 from arco.fold.spark_fold import Sizes, SparkFold
 from arco.fold.spark_session import Session, SparkSettings
+from arco.fold.spark_tasks import by_partition, by_query
 from arco.fold.tables import tables_of
+from arco.fold.task_files import Place
+from arco.fold.tasks import FoldTask, Said
 from arco.fold.vocabulary import BUCKET, bucket_of
 from arco.fold.work import Folded, StateFile
-from arco.kernel.errors import CorruptObject, NotFound
+from arco.kernel.errors import CorruptObject, NotFound, Unavailable
 from arco.ledger.envelope import Event, EventType, encode
 from arco.storage.keys import Head, StateFileKey, parse
 from fixtures.fold.histories import DOMAINS, HEADS, SCOPE, History, states, ulid, write_segments
@@ -197,6 +201,28 @@ def test_a_segment_that_is_gone_is_said_to_be(lake: Lake) -> None:
     (lake.root / names[1]).unlink()
     with pytest.raises(NotFound):
         lake.fold(Head.QUALITY, names)
+
+
+def test_what_fails_on_an_executor_is_said_and_can_be_done_again(lake: Lake, session: Session) -> None:
+    names = write_segments(lake.root, DOMAINS[Head.QUALITY], History(random.Random(2)).events(Head.QUALITY, 10), 5)
+    wrong = SparkFold(session, str(lake.root), {"no_such_option": "1"}, SCOPE)
+    with pytest.raises(Unavailable, match="no_such_option"):
+        asyncio.run(wrong.fold(Head.QUALITY, names, ulid(1)))
+    wrong.close()
+    assert lake.fold(Head.QUALITY, names).files
+
+
+def test_tasks_say_the_same_as_a_query_and_without_one(lake: Lake, session: Session) -> None:
+    names = write_segments(lake.root, DOMAINS[Head.QUALITY], History(random.Random(6)).events(Head.QUALITY, 30), 10)
+    place = Place(str(lake.root), {}, SCOPE, ulid(7), sync=False)
+    tasks = [FoldTask(Head.QUALITY, (name,), place, 1000) for name in names]
+    ways = [by_partition(session.spark.sparkContext, tasks), by_query(session.spark, tasks)]
+    one, other = [[msgspec.json.decode(said, type=Said) for said in way] for way in ways]
+    assert [said.reports for said in one] == [said.reports for said in other]
+    assert [[report.segment for report in said.reports] for said in one] == [[name] for name in names]
+    assert [[file.checksum for file in said.files] for said in one] == [
+        [file.checksum for file in said.files] for said in other
+    ]
 
 
 def _changed(event: Event, **attributes: Any) -> Event:

@@ -7,6 +7,7 @@ Files are sorted by bucket, so that a task of a merge finds its rows without any
 cost nothing, and history is not looked at: what a batch costs follows from the batch alone.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from arco.fold.segment_rows import SegmentReport
@@ -40,7 +42,7 @@ _AT_ONCE = 2  # a fold and a merge
 class Sizes:
     """How much goes into one task and one file: what is held in memory follows from these."""
 
-    segments_per_task: int = 32
+    segments_per_task: int = 8
     rows_per_run: int = 250_000
     rows_per_file: int = 500_000
     bytes_per_file: int = 32 * 1024 * 1024
@@ -81,13 +83,15 @@ class SparkFold:
             return await self._threads.call(
                 f"arco-fold-{into}", f"fold {head}", partial(work, *arguments), progressed=lambda _: None
             )
-        except PySparkException as error:
-            raise Unavailable(f"Spark could not fold {head}: {clip(str(error), 300)}", hint="fold again") from error
+        except (PySparkException, Py4JError) as error:
+            raise Unavailable(
+                f"Spark could not fold {head}: {clip(_reason(str(error)), 300)}", hint="fold again"
+            ) from error
 
     def _folded(self, head: Head, segments: Sequence[str], into: str) -> Folded:
         place = self._place(into)
         shares = _shares(segments, self._tasks(len(segments)))
-        said = done(self.session.spark, [FoldTask(head, share, place, self.sizes.rows_per_run) for share in shares])
+        said = done(self.session, [FoldTask(head, share, place, self.sizes.rows_per_run) for share in shares])
         for gone in (name for one in said for name in one.gone):
             raise NotFound(f"{gone} is no longer there", hint="look again which segments there are")
         reports = [report for one in said for report in one.reports]
@@ -101,7 +105,7 @@ class SparkFold:
     def _merged(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:
         given = {table: [file for file in files if file.table == table.name] for table in tables_of(head)}
         tasks = [task for table, some in given.items() for task in self._merges(table, some, into)]
-        said = done(self.session.spark, tasks)
+        said = done(self.session, tasks)
         _refuse_unreadable(said)
         return tuple(file for task, one in zip(tasks, said, strict=True) for file in _placed(one.files, given[task.table]))
 
@@ -123,6 +127,12 @@ class SparkFold:
         """Tasks for some segments: one for few of them, so that a small batch is few files; and no more than can run at once."""
         cores = _CORES_UNKNOWN if self.session.is_connect else self.session.spark.sparkContext.defaultParallelism
         return max(1, min(cores, segments // self.sizes.segments_per_task))
+
+
+def _reason(text: str) -> str:
+    """What a task raised, where Spark's words have it: the line after the last place of its traceback."""
+    found = re.search(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    return found[1] if found else text
 
 
 def _shares(names: Sequence[str], count: int) -> list[tuple[str, ...]]:

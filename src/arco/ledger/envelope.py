@@ -10,6 +10,7 @@ where it is stored (`segment.py`).
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -158,6 +159,13 @@ ATTRIBUTES = frozenset(Event.__struct_fields__) - {"extensions"}
 
 def read_attributes(attributes: dict[str, Any]) -> Event:
     """An event from its attributes by name. A null is an absence, as CloudEvents says; nothing is converted."""
+    try:
+        return Event(**{name: _READERS[name](value) for name, value in attributes.items()})
+    except (KeyError, TypeError, InvalidInput):
+        return _read_carefully(attributes)  # and say what is wrong with them
+
+
+def _read_carefully(attributes: dict[str, Any]) -> Event:
     known = attributes
     if attributes.keys() - ATTRIBUTES or None in attributes.values():
         others = {name: value for name, value in attributes.items() if name not in ATTRIBUTES and value is not None}
@@ -219,14 +227,43 @@ def identifier(wanted: type, value: object) -> Any:
     if type(value) is wanted:
         return value
     if isinstance(value, str) and issubclass(wanted, Identifier):
-        return _seen_before(wanted, value) if wanted in _REPEATED else wanted(value)
+        return wanted(value)
     raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
 
 
-_REPEATED = frozenset({EventType, EventSource, EventTime, TenantName, WorkspaceName, Subject, StreamId, CorrelationId})
-"""What many events of a segment have in common: it is looked at once."""
+def _document(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise TypeError
+    return {**value}
 
 
-@lru_cache(maxsize=1024)
-def _seen_before(wanted: type[Identifier], text: str) -> Identifier:
-    return wanted(text)
+def _only(text: str) -> Callable[[Any], str]:
+    def read(value: object) -> str:
+        if value != text:
+            raise TypeError
+        return text
+
+    return read
+
+
+# How each attribute is read that is as it should be; whatever is not is read again, carefully. What many events of a segment have
+# in common is looked at once.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "id": EventId,
+    "source": lru_cache(256)(EventSource),
+    "type": lru_cache(256)(EventType),
+    "specversion": _only("1.0"),
+    "time": lru_cache(1024)(EventTime),
+    "datacontenttype": _only("application/json"),
+    "subject": lru_cache(1024)(Subject),
+    "data": _document,
+    "tenantid": lru_cache(256)(TenantName),
+    "workspaceid": lru_cache(256)(WorkspaceName),
+    "idempotencykey": EventKey,
+    "streamid": lru_cache(1024)(StreamId),
+    "sequence": StreamSequence,
+    "correlationid": lru_cache(1024)(CorrelationId),
+    "causationid": EventId,
+    "position": Position,
+    "traceparent": TraceParent,
+}

@@ -16,6 +16,7 @@ from arco.fold.passes import Pass
 from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.spark_demand import OnDemand
 from arco.fold.spark_home import SparkHome
+from arco.fold.spark_session import SparkSettings
 from arco.kernel.errors import ArcoError
 from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
@@ -24,7 +25,13 @@ from arco.surface.http.server_state import ServerState
 
 log = logging.getLogger("arco.fold")
 
-SPARK_LOG = Path(tempfile.gettempdir()) / "arco-fold-spark.log"
+# The JVM of a fold's own session only hands out tasks: it need not become fast, it needs to be there soon.
+_LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+def own_session(name: str, master: str = "local[*]") -> SparkSettings:
+    """The Spark of whoever only folds."""
+    return SparkSettings(master, name, _LIGHT, log_file=Path(tempfile.gettempdir()) / "arco-fold-spark.log")
 
 
 @dataclass(frozen=True, slots=True)

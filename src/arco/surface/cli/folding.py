@@ -11,14 +11,13 @@ from arco.fold.manifests import Manifest
 from arco.fold.passes import Pass, fold_pass
 from arco.fold.rebuilding import rebuild as rebuilt
 from arco.fold.spark_home import SparkHome
-from arco.fold.spark_session import SparkSettings
 from arco.kernel.errors import ArcoError, InvalidInput
 from arco.storage.keys import Head
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside
 from arco.surface.cli.settings import load_settings
-from arco.surface.folds import SPARK_LOG, Lake, folding_of
+from arco.surface.folds import Lake, folding_of, own_session
 
 
 @asynccontextmanager
@@ -26,8 +25,7 @@ async def at_work(where: Where, master: str, how: How | None = None) -> AsyncIte
     """Whoever folds a workspace, with a Spark session when it is needed."""
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where) as at:
-        spark = SparkSettings(master, "arco fold", log_file=SPARK_LOG)
-        home = SparkHome(spark, starting=lambda: say_aside("starting Spark …"))
+        home = SparkHome(own_session("arco fold", master), starting=lambda: say_aside("starting Spark …"))
         try:
             async with folding_of(at.catalog.parts, Lake(at.place, settings.known), home, how) as folding:
                 yield folding

@@ -82,8 +82,7 @@ def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
         raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
     folds = import_module("arco.surface.folds")
     home = import_module("arco.fold.spark_home").SparkHome
-    spark = import_module("arco.fold.spark_session").SparkSettings
-    session = home(spark(name="arco serve", log_file=folds.SPARK_LOG))
+    session = home(folds.own_session("arco serve"))
     lake = folds.Lake(parse_root(settings.root).place, settings.known)
     found: Beside = folds.ServerFolds(state, lake, session, flags.fold_every_s)
     return found

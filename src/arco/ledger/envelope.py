@@ -25,6 +25,7 @@ from arco.kernel.position import Position
 from arco.kernel.scope import TenantName, WorkspaceName
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _INTEGER_MAX = 2**31 - 1
 _EXTENSION_NAME = re.compile(r"[a-z0-9]{1,64}")
 _MESSAGE_CHARS_MAX = 300
@@ -79,7 +80,7 @@ class EventTime(Identifier):
 
     @property
     def time_ms(self) -> int:
-        return (datetime.fromisoformat(self) - _EPOCH) // timedelta(milliseconds=1)
+        return (datetime.fromisoformat(self) - _EPOCH) // _MILLISECOND
 
 
 class Subject(Identifier):

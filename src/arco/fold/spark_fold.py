@@ -44,8 +44,8 @@ class Sizes:
 
     segments_per_task: int = 8
     rows_per_run: int = 250_000
-    rows_per_file: int = 500_000
-    bytes_per_file: int = 32 * 1024 * 1024
+    rows_per_file: int = 250_000
+    bytes_per_file: int = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)

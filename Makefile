@@ -81,6 +81,7 @@ bench: setup ## storage, catalog, ledger and Servo against their limits, in one 
 	$(PY) bench/ledger.py
 	$(PY) bench/planning.py
 	$(PY) bench/scheduling.py
+	$(PY) bench/peers.py
 	$(PY) bench/checks.py
 	$(PY) bench/publishing.py
 	$(PY) bench/fold.py

@@ -44,7 +44,7 @@ from arco.kernel.errors import (
 )
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import SnapshotId, UlidSource
-from arco.kernel.limits import FOLD_NAME_ATTEMPTS_MAX, SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import AS_OF_REACH_S, FOLD_NAME_ATTEMPTS_MAX, SWAP_ATTEMPTS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
 from arco.storage.keys import Head, HeadKey, ManifestKey
@@ -96,8 +96,11 @@ class Standing(Generic[C]):
 class Heads:
     """The heads of one workspace. Manifests never change, so what was read once is remembered."""
 
-    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy, *, reach_s: int = AS_OF_REACH_S
+    ) -> None:
         self.store = store
+        self._reach_s = reach_s
         self.scope = scope
         self.clock = clock
         self.entropy = entropy
@@ -169,7 +172,8 @@ class Heads:
         """The fields that every manifest after this one has, under a name that nobody has."""
         snapshot = self._ulids.next()
         own_epoch = standing.epoch if epoch is None else epoch
-        return following(standing.manifest, standing.link, snapshot, self.clock.now_ms(), own_epoch)
+        place = following(standing.manifest, standing.link, snapshot, self.clock.now_ms(), own_epoch)
+        return place | {"reach_s": self._reach_s}
 
     async def publish(self, standing: Standing[C], manifest: C) -> Standing[C] | None:
         """Write a manifest and swing exactly the head that was read. None: somebody else swung it first.

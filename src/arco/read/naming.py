@@ -1,6 +1,7 @@
-"""Which asset is meant: by its name, by a name it had, or by its id. What is not there is answered with what is near.
+"""Which asset is meant: by its name, with or without its namespace, by a name it had, or by its id.
 
-A name that two assets can claim belongs to the one that has it now; then to one that had it; assets that were retired come last.
+What is not there is answered with what is near. A name that two assets can claim belongs to the one that has it now; then to
+one that had it; assets that were retired come last.
 """
 
 from collections.abc import Collection
@@ -40,12 +41,16 @@ async def asset_names(reader: Reader) -> str:
 
 
 async def found_asset(reader: Reader, asked: str) -> Named:
-    """The asset of a name, a former name or an id."""
+    """The asset of a name, a former name, an id, or a name without its namespace."""
     names = await asset_names(reader)
     columns = "SELECT asset_id, asset, standing"
     rows = await reader.rows(f"{columns} FROM {names} WHERE name = ? ORDER BY standing, asset_id LIMIT 1", [asked])
     if not rows:
         rows = await reader.rows(f"{columns} FROM {names} WHERE asset_id = ? AND standing IN (0, 2)", [asked])
+    if not rows and "." not in asked:
+        # Without its namespace, as `arco run` takes it: only if one asset alone is called so.
+        short = await reader.rows(f"{columns} FROM {names} WHERE standing = 0 AND split_part(asset, '.', -1) = ?", [asked])
+        rows = short if len(short) == 1 else []
     if not rows:
         raise await _no_such_asset(reader, names, asked)
     row = rows[0]
@@ -62,10 +67,11 @@ async def names_of(reader: Reader, ids: Collection[str]) -> dict[str, str]:
 
 async def _no_such_asset(reader: Reader, names: str, asked: str) -> NotFound:
     near = await reader.rows(
-        f"""SELECT name FROM (SELECT DISTINCT name, lower(name) AS plain FROM {names})
-            WHERE plain LIKE '%.' || $asked OR damerau_levenshtein(plain, $asked) <= {_NEAR_DISTANCE} * length($asked)
-            ORDER BY CASE WHEN plain LIKE '%.' || $asked THEN 0 ELSE damerau_levenshtein(plain, $asked) END, name
-            LIMIT {_NEAR_MAX}""",
+        f"""SELECT name FROM (
+                SELECT DISTINCT name, least(
+                    damerau_levenshtein(lower(name), $asked), damerau_levenshtein(split_part(lower(name), '.', -1), $asked)
+                ) AS distance FROM {names}
+            ) WHERE distance <= {_NEAR_DISTANCE} * length($asked) ORDER BY distance, name LIMIT {_NEAR_MAX}""",
         {"asked": asked.lower()},
     )
     return not_found(f"there is no asset {clip(asked)!r}", [row["name"] for row in near], "`arco assets` lists all")

@@ -5,7 +5,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from arco.catalog.workspace import Workspace
@@ -19,6 +19,7 @@ from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.errors import ArcoError
 from arco.kernel.limits import READY_WORKSPACES_MAX
+from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.storage.workspaces import workspaces
 from arco.surface.http.server_state import ServerState
@@ -40,6 +41,7 @@ class Lake:
 
     place: str
     options: Mapping[str, str]
+    retention: Retention = field(default_factory=Retention)
 
 
 @asynccontextmanager
@@ -47,7 +49,8 @@ async def folding_of(
     parts: Workspace, lake: Lake, home: SparkHome, settings: Settings | None = None
 ) -> AsyncIterator[Folding]:
     """Whoever folds a workspace. Spark is started if there is something to fold, and stopped by whoever has the home."""
-    heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+    reach_s = lake.retention.reach_s
+    heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy, reach_s=reach_s)
     receipts = ReceiptEvents(heads.store, parts.scope, parts.files.find, parts.clock, parts.entropy)
     work = OnDemand(home, lake.place, lake.options, parts.scope)
     try:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from arco.fold.folding import Folding
 from arco.fold.heads import Heads
+from arco.fold.passes import fold_pass
 from arco.fold.time_travel import cut_as_of, manifest_as_of
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import BeyondReach
@@ -113,5 +115,23 @@ def test_cuts_have_a_past_too():
             cuts.append((await folding.heads.publish_cut()).manifest)
         for cut in cuts:
             assert await cut_as_of(fresh(ground), cut.published_ms) == cut
+
+    story(play)
+
+
+def test_the_policy_says_how_far_back_the_past_reaches():
+    async def play(ground: Ground) -> None:
+        await ground.append("a1")
+        folding = ground.folding()
+        heads = Heads(ground.store, SCOPE, ground.clock, ground.entropy, reach_s=2 * DAY_MS // 1000)
+        await fold_pass(Folding(heads, folding.work))
+        began_ms = ground.clock.now_ms()
+        ground.clock.at_ms += 3 * DAY_MS
+        await ground.append("a2")
+        await fold_pass(Folding(heads, folding.work))
+        assert (await cut_as_of(heads, ground.clock.now_ms())).sequence == 2
+        with pytest.raises(BeyondReach) as refused:
+            await cut_as_of(heads, began_ms)
+        assert refused.value.oldest_ms == ground.clock.now_ms() - 2 * DAY_MS
 
     story(play)

@@ -94,12 +94,16 @@ def test_an_old_name_finds_the_asset_and_is_called_an_alias(ground: Ground) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "near"), [("shop.ordrs", "shop.orders"), ("revenue", "shop.revenue"), ("OPS.Modle", "ops.model")]
+    ("asked", "near"), [("shop.ordrs", "shop.orders"), ("reveneu", "shop.revenue"), ("OPS.Modle", "ops.model")]
 )
 def test_what_is_not_there_is_answered_with_what_is_near(ground: Ground, asked: str, near: str) -> None:
     with pytest.raises(NotFound) as refused:
         ground.ask(asset, asked, NOW_MS)
     assert near in refused.value.hint
+
+
+def test_a_name_without_its_namespace_finds_the_one_that_has_it(ground: Ground) -> None:
+    assert ground.ask(asset, "revenue", NOW_MS).asset.asset == "shop.revenue"
 
 
 def test_an_asset_that_never_ran_has_a_page(ground: Ground) -> None:

@@ -109,6 +109,6 @@ def _no_more_than_described(description: Any, schema: Any, value: Any) -> None:
         assert set(value) <= set(schema["properties"])
         for name, one in value.items():
             _no_more_than_described(description, schema["properties"][name], one)
-    if isinstance(value, list) and "items" in schema:
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
         for one in value:
             _no_more_than_described(description, schema["items"], one)

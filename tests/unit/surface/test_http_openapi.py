@@ -148,6 +148,22 @@ def test_events_and_lineage_are_as_described(catalog: Catalog) -> None:
     catalog.runner.run(catalog.state.settle())
 
 
+@pytest.fixture
+def full() -> Iterator[Catalog]:
+    made = Catalog()
+    yield made
+    made.close()
+
+
+def test_links_and_what_they_lead_to_are_as_described(full: Catalog) -> None:
+    status, links = full.send("POST", "catalog/signed-urls", {"tables": ["assets"], "via": "server"})
+    assert (status, links["snapshot"], len(links["files"])) == (200, full.snapshot, 2)
+    path = "/" + links["files"][0]["url"].partition("//")[2].partition("/")[2]
+    answer = full.runner.run(ask(full.app, "GET", path))
+    described = full.description["paths"]["/api/v1/catalog/files/{token}"]["get"]["responses"]["200"]
+    assert (answer.status, [answer.headers["content-type"]]) == (200, list(described["content"]))
+
+
 # Errors
 
 

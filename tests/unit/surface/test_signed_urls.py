@@ -102,7 +102,7 @@ def test_the_links_of_a_snapshot_lead_to_exactly_its_files(ground: Ground) -> No
         cut = await cut_of(Heads(ground.store, SCOPE, ground.clock, SeededEntropy(2)), None)
         named = {file.key: file for layers in cut.tables.values() for file in layers.files()}
         assert {one["path"] for one in said["files"]} == set(named)
-        assert (said["snapshot_id"], said["via"]) == (ground.snapshots[-1], "server")
+        assert (said["snapshot"], said["via"]) == (ground.snapshots[-1], "server")
         assert said["expires_at"] == "2025-03-21T07:00:00Z"
         for one in said["files"]:
             file = named[one["path"]]
@@ -121,7 +121,7 @@ def test_an_older_snapshot_has_links_of_its_own(ground: Ground) -> None:
         app = ground.app()
         old = (await ground.links(app, {"snapshot": ground.snapshots[0]})).json
         new = (await ground.links(app)).json
-        assert old["snapshot_id"] == ground.snapshots[0]
+        assert old["snapshot"] == ground.snapshots[0]
         assert {one["path"] for one in old["files"]} < {one["path"] for one in new["files"]}
         assert problem(await ground.links(app, {"snapshot": "01JZ3V5Q0E8Y7M2K4T6B9N1D3F"})) == (404, "not_found")
 
@@ -193,7 +193,7 @@ def test_a_manifest_that_names_what_is_not_state_opens_nothing() -> None:
 
 def test_before_the_first_fold_there_are_no_files(ground: Ground) -> None:
     said = run(ground.links(ground.app(), path=f"{URLS}?warehouse=other/place")).json
-    assert (said["snapshot_id"], said["published_at"], said["files"]) == ("", None, [])
+    assert (said["snapshot"], said["published_at"], said["files"]) == ("", None, [])
 
 
 def test_a_store_that_signs_is_linked_to_directly(ground: Ground) -> None:

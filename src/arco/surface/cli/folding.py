@@ -27,7 +27,9 @@ async def at_work(where: Where, master: str, how: How | None = None) -> AsyncIte
     async with opened(where) as at:
         home = SparkHome(own_session("arco fold", master), starting=lambda: say_aside("starting Spark …"))
         try:
-            async with folding_of(at.catalog.parts, Lake(at.place, settings.known), home, how) as folding:
+            async with folding_of(
+                at.catalog.parts, Lake(at.place, settings.known, settings.retention), home, how
+            ) as folding:
                 yield folding
         finally:
             await home.stop()

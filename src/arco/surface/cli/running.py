@@ -47,8 +47,8 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 
 @asynccontextmanager
-async def at_work(at: At) -> AsyncIterator[Pipeline]:
-    """A project, ready to run."""
+async def at_work(at: At) -> AsyncIterator[tuple[Pipeline, Lake]]:
+    """A project, ready to run, and the lake that it publishes to."""
     file = read_project(at.folder)
     project = file.load()
     where = file.where(at.root, at.options)
@@ -66,14 +66,14 @@ async def at_work(at: At) -> AsyncIterator[Pipeline]:
         )
         home = pipeline.new_home(workspace.place)
         try:
-            yield replace(pipeline, home=home)
+            yield replace(pipeline, home=home), Lake(workspace.place, settings.known, settings.retention)
         finally:
             await home.stop()
 
 
 async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
-    async with at_work(at) as pipeline:
+    async with at_work(at) as (pipeline, lake):
         prepared = await pipeline.prepare(request)
         if not prepared.plan.spec.tasks:
             if json:
@@ -84,12 +84,12 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
         started = await pipeline.start(prepared, how)
         if not started.is_new and not json:
             say(f"run {started.log.run} was started with this key before")
-        return await _driven(pipeline, started, fold=fold, json=json)
+        return await _driven(pipeline, started, lake if fold else None, json=json)
 
 
 async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: bool) -> int:
     """Go on with a run from what it has published."""
-    async with at_work(at) as pipeline:
+    async with at_work(at) as (pipeline, lake):
         found = await _last_unfinished(pipeline) if run_id is None else _run_id(run_id)
         started = await pipeline.open(found)
         if started.log.state.is_finished and not started.log.state.owed:
@@ -97,10 +97,11 @@ async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: boo
                 say(f"run {found} has finished: {started.log.state.run.status.value}")
         elif started.log.state.active and not now and not json:
             say("claims of the worker that stopped are settled when they have been silent for 30 s; --now does it at once")
-        return await _driven(pipeline, started, seize=now, fold=fold, json=json)
+        return await _driven(pipeline, started, lake if fold else None, seize=now, json=json)
 
 
-async def _driven(pipeline: Pipeline, started: Started, *, fold: bool, json: bool, seize: bool = False) -> int:
+async def _driven(pipeline: Pipeline, started: Started, folded: Lake | None, *, json: bool, seize: bool = False) -> int:
+    """Drive a run to its end; then fold, if a lake to fold is given."""
     console = Console(highlight=False, stderr=json)
     tasks = started.plan.spec.tasks
     if not json:
@@ -114,18 +115,18 @@ async def _driven(pipeline: Pipeline, started: Started, *, fold: bool, json: boo
             sys.stderr.write(f"arco: left at once; {_how_to_go_on(started)}\n")
             return EXIT_INTERRUPTED
     code = _summed_up(started, state, json=json)
-    if fold and state.run.status is not RunStatus.CANCELLED:
-        await _folded(pipeline, json=json)
+    if folded is not None and state.run.status is not RunStatus.CANCELLED:
+        await _fold(pipeline, folded, json=json)
     return code
 
 
-async def _folded(pipeline: Pipeline, *, json: bool) -> None:
+async def _fold(pipeline: Pipeline, lake: Lake, *, json: bool) -> None:
     """What the run told the ledger, as rows, in the session that it ran in. Trouble here is not the run's."""
     home = pipeline.home
     if home is None or not home.is_open:
         return
     try:
-        async with folding_of(pipeline.catalog.parts, Lake(home.root, home.options), home) as folding:
+        async with folding_of(pipeline.catalog.parts, lake, home) as folding:
             done = await fold_pass(folding)
         failed = next(iter(done.failed.values()), None)
     except ArcoError as error:

@@ -83,7 +83,7 @@ def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
     folds = import_module("arco.surface.folds")
     home = import_module("arco.fold.spark_home").SparkHome
     session = home(folds.own_session("arco serve"))
-    lake = folds.Lake(parse_root(settings.root).place, settings.known)
+    lake = folds.Lake(parse_root(settings.root).place, settings.known, settings.retention)
     found: Beside = folds.ServerFolds(state, lake, session, flags.fold_every_s)
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.retention import Retention
 from arco.kernel.secret import Secret
 
 PROJECT_FILE = "arco.toml"
@@ -32,6 +33,7 @@ class Settings:
     root: str
     options: Mapping[str, str]
     ambient: Mapping[str, str] = field(default_factory=dict)
+    retention: Retention = field(default_factory=Retention)
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -50,11 +52,13 @@ def load_settings(root: str | None, options: list[str], folder: Path = Path()) -
     if not isinstance(stored, dict):
         raise InvalidInput(f"store in {PROJECT_FILE} is not a table", hint="write [store] and one option a line")
     # The file's options belong to the file's root: forced on another one they would be wrong, or leak a key.
-    kept = stored if chosen == project.get("root") else {}
+    is_its_own = chosen == project.get("root")
+    kept = stored if is_its_own else {}
+    retention = Retention.of(project.get("retention", {}) if is_its_own else {})
     given_options = {word: _text(value) for word, value in kept.items()} | _given(options)
     if not elsewhere and "://" not in chosen:
         chosen = str(folder / chosen)  # what the file names lies beside the file
-    return Settings(chosen, given_options, _ambient(chosen))
+    return Settings(chosen, given_options, _ambient(chosen), retention)
 
 
 def _ambient(root: str) -> dict[str, str]:

@@ -59,7 +59,7 @@ class FileLink(msgspec.Struct, frozen=True, kw_only=True):
 class FileLinks(msgspec.Struct, frozen=True, kw_only=True):
     """`via` says who answers the links."""
 
-    snapshot_id: str
+    snapshot: str
     published_at: datetime | None
     expires_at: datetime
     via: str
@@ -90,7 +90,7 @@ class SignedUrls(Resource):
         expires_ms = state.clock.now_ms() + asked.expires_s * 1000
         urls, via = await self._urls(found, asked, self._own(request, scope, expires_ms))
         answer = FileLinks(
-            snapshot_id=cut.snapshot_id,
+            snapshot=cut.snapshot_id,
             published_at=_moment(cut.published_ms) if cut.snapshot_id else None,
             expires_at=_moment(expires_ms),
             via=via,

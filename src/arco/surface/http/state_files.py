@@ -13,7 +13,7 @@ from arco.kernel.limits import FILE_SENT_BYTES_MAX, FILES_SENT_AT_ONCE_MAX
 from arco.storage.port import ObjectStore
 from arco.surface.http.byte_ranges import NoSuchPart, Part, part_of
 from arco.surface.http.declaring import API, Asked, Endpoint
-from arco.surface.http.exchange import Request, Response, Streamed
+from arco.surface.http.exchange import Request, Response, Streamed, is_known
 from arco.surface.http.failures import refusal
 from arco.surface.http.link_tokens import Linked, LinkTokens
 from arco.surface.http.routes import Door
@@ -21,8 +21,6 @@ from arco.surface.http.server_state import ServerState
 
 FILES = f"{API}/catalog/files"
 TEMPLATE = f"{FILES}/{{token}}"
-
-
 PARQUET = "application/vnd.apache.parquet"
 
 
@@ -58,7 +56,7 @@ class StateFiles:
         linked = self._tokens.read(request.segments[0], now_ms)
         etag = f'"{linked.checksum}"'
         headers = _headers(etag, (linked.expires_ms - now_ms) // 1000)
-        if _shows(request.headers.get("if-none-match"), etag):
+        if is_known(request, etag):
             return Response(304, headers=headers)
         await self._check(linked)
         part = self._part(request, linked, etag)
@@ -120,7 +118,3 @@ def _headers(etag: str, left_s: int) -> dict[str, str]:
         "Cross-Origin-Resource-Policy": "same-origin",
         "Referrer-Policy": "no-referrer",
     }
-
-
-def _shows(header: str | None, etag: str) -> bool:
-    return etag in {one.strip().removeprefix("W/") for one in (header or "").split(",")}

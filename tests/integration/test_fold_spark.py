@@ -154,7 +154,7 @@ def test_many_buckets_are_packed_into_files_of_their_size(session: Session, tmp_
 def test_a_file_that_is_damaged_is_named_and_nothing_is_merged(lake: Lake) -> None:
     events = History(random.Random(9)).events(Head.QUALITY, 30)
     folded = lake.fold(Head.QUALITY, write_segments(lake.root, DOMAINS[Head.QUALITY], events, 30))
-    (file,) = folded.files
+    file = next(one for one in folded.files if one.table == "quality_results")
     path = lake.root / file.key
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(CorruptObject, match=file.key):
@@ -162,7 +162,7 @@ def test_a_file_that_is_damaged_is_named_and_nothing_is_merged(lake: Lake) -> No
     path.unlink()
     with pytest.raises(NotFound, match=file.key):
         lake.merge(Head.QUALITY, folded)
-    assert list(lake.root.rglob("*.parquet")) == []
+    assert list(path.parent.glob("*.parquet")) == []
 
 
 def test_one_event_may_be_very_many_rows(lake: Lake) -> None:

@@ -12,7 +12,7 @@ from arco.catalog.catalog import Catalog
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import Session, SparkSettings
 from arco.fold.spark_threads import SparkThreads
-from arco.kernel.errors import BrokenInvariant, Conflict
+from arco.kernel.errors import BrokenInvariant, Conflict, Unavailable
 from arco.kernel.ids import RunId
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
@@ -36,6 +36,7 @@ from arco.servo.schedule.starting import RunRequest, Started, open_run, start_ru
 from arco.servo.sdk.project import Project
 
 _INTERRUPTED = "interrupted"
+_HEARD_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Pipeline:
             deployment = await self.deployments.load(started.plan.spec.deployment)
             snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
             home = self.home or self.new_home()
-            session = await home.session()
+            session = await self._session(home)
         except asyncio.CancelledError:
             return await self._given_up(started, seize=seize)
         try:
@@ -131,6 +132,15 @@ class Pipeline:
         finally:
             if self.home is None:
                 await home.stop()
+
+    async def _session(self, home: SparkHome) -> Session:
+        try:
+            return await home.session()
+        except Unavailable:
+            # Whoever interrupts a run at a terminal interrupts Spark's own process too, and may be heard there first. Then this
+            # is no failure of Spark's: the cancellation arrives while we wait.
+            await self.catalog.parts.clock.sleep(_HEARD_S)
+            raise
 
     def new_home(self, place: str | None = None) -> SparkHome:
         """A Spark session for this project, when it is needed. `place` is the root as any process opens it."""

@@ -162,6 +162,10 @@ class Markers:
             raise OutcomeUnknown("another attempt of this request took over")
         return renewed
 
+    async def take_over(self, key: RequestKey, held: Held[Marker]) -> Held[Marker] | None:
+        """Make another attempt's marker ours; None if somebody wrote it meanwhile."""
+        return _held(await self.object(key).swap(held, self.taken_over(held.value)), "takeover")
+
     async def existing(self, key: RequestKey) -> Held[Marker]:
         """The marker of a key that is in use, for this request and no other."""
         held = await self.object(key).read()

@@ -19,6 +19,7 @@ from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, Conflict, FixRequest, GivenUp, OutcomeUnknown, Refresh
 from arco.storage.cas import Held
 
+_LOOKS_MAX = 3
 GIVEN_UP = "this request could not be finished, and was given up"
 
 Begin = Callable[[], Awaitable[Marker]]
@@ -119,20 +120,28 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
 
 
 async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
-    """The answer of an earlier attempt, or its marker, taken over, to go on with."""
-    held = await ws.markers.existing(key)
-    if not held.value.state.is_final:
-        await ws.tier1.current()
-        if await ws.tier1.landed_at(key.hash, held.value.since) is None:
-            held = await ws.markers.wait(key)
-    marker = held.value
-    if marker.refusal is not None:
-        raise replayed_error(marker.refusal)
-    if marker.answer is not None:
-        return marker.answer
-    if marker.state is not State.IN_PROGRESS:
-        raise OutcomeUnknown("the record of this request has no answer")
-    return await ws.markers.renew(key, held, ws.markers.taken_over(marker))
+    """The answer of an earlier attempt, or its marker, taken over, to go on with.
+
+    A first attempt answers before its marker is finished: a retry that comes right after it may see the marker unfinished, and
+    lose the takeover to that very end. Then it looks again, and finds the answer.
+    """
+    for _ in range(_LOOKS_MAX):
+        held = await ws.markers.existing(key)
+        if not held.value.state.is_final:
+            await ws.tier1.current()
+            if await ws.tier1.landed_at(key.hash, held.value.since) is None:
+                held = await ws.markers.wait(key)
+        marker = held.value
+        if marker.refusal is not None:
+            raise replayed_error(marker.refusal)
+        if marker.answer is not None:
+            return marker.answer
+        if marker.state is not State.IN_PROGRESS:
+            raise OutcomeUnknown("the record of this request has no answer")
+        ours = await ws.markers.take_over(key, held)
+        if ours is not None:
+            return ours
+    raise OutcomeUnknown("other attempts of this request took over, one after the other")
 
 
 def refused(marker: Marker, refusal: ArcoError) -> Marker:

@@ -247,6 +247,19 @@ async def test_rule_c7_a_retried_drop_hears_that_it_was_done():
 
 
 @story
+async def test_a_retry_right_after_the_answer_meets_the_end_of_the_marker_and_hears_it():
+    """The first attempt has answered, and its marker is finished just before the retry takes it over."""
+    _ground, one, two = await two_servers()
+    await one.make_namespace("x", "made")
+    await one.settle()
+    finishing = one.line.delay("put", MARKER, skip=1)
+    await (await finishing.holds(one.unmake_namespace("x", "K")))
+    two.line.before("put", MARKER, finishing.answer, skip=1)
+    await two.unmake_namespace("x", "K")
+    await one.settle()
+
+
+@story
 async def test_rule_c7_a_retried_rename_hears_that_it_was_done():
     ground, one, two = await two_servers("a")
     await died_after(ground, one, "put", MANIFEST, one.rename("a", "b", "K"))

@@ -57,7 +57,7 @@ kill: setup ## processes killed at random: while they increment one object, serv
 	$(PY) -m tests.integration.server_kill_rounds --rounds 100 --store local
 	$(PY) -m tests.integration.server_kill_rounds --rounds 50 --store local --takeover-s 1
 	$(PY) -m tests.integration.server_kill_rounds --rounds 20 --store s3
-	ARCO_EVERY_PLACE=1 $(BIN)/pytest tests/integration/test_servo_killed.py
+	EVERY_PLACE=1 $(BIN)/pytest tests/integration/test_servo_killed.py
 
 soak: setup crashpoints mutants kill ## long campaigns: SEEDS seeds of every scenario (default 10000), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)

@@ -66,7 +66,7 @@ MORE_PLACES = [
     ("publish.committed", 3),
     ("run.events_appended", 3),
 ]
-if os.environ.get("ARCO_EVERY_PLACE"):
+if os.environ.get("EVERY_PLACE"):
     PLACES += MORE_PLACES
 
 

@@ -20,6 +20,7 @@ from arco.fold import tables as t
 from arco.fold.vocabulary import BUCKETS, Kind, Table, bucket_of
 from arco.fold.words import trigrams, words_of_name, words_of_text
 from arco.fold.work import StateFile
+from arco.kernel.fingerprint import fingerprint
 from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 from arco.read.cut import Cut, Layers
 
@@ -34,6 +35,10 @@ _TYPES = {
 }
 
 
+def _columns() -> str:
+    return fingerprint("columns", *(f"{table.name}.{one.name}:{one.kind}" for table in t.TABLES for one in table.columns()))
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     assets: int = 10_000
@@ -45,7 +50,8 @@ class Scale:
 
     @property
     def name(self) -> str:
-        return f"{self.assets}-{self.layers}-{self.days}-{self.days_kept}-{self.files}-{self.seed}-v3"
+        """Where a world is kept: one that was made for other columns is not taken for this one."""
+        return f"{self.assets}-{self.layers}-{self.days}-{self.days_kept}-{self.files}-{self.seed}-{_columns()[:12]}"
 
 
 def now_ms(scale: Scale) -> int:

@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# The test suite, in parts that two workers take one after the other: much of it is waiting. A part that passes says so in a
+# The test suite, in parts that workers take one after the other, as many as there are cores. A part that passes says so in a
 # line, with what it skipped; one that fails is shown whole. `COVERAGE=1 tools/tests.sh` traces branches, and takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-readonly rest="not stores and not campaign and not conformance"
+readonly rest="not stores and not browser and not campaign and not conformance"
 
-# Long ones first, so that the workers end together. What is not named by itself is in the last two, and nothing is left out.
-alone() { ls tests/integration/test_servo*.py tests/integration/test_{d6,fold,shop}*.py; }
+# Long ones first, so that the workers end together. What is not named by itself is in a part of its own, and nothing is left out.
+alone() { ls tests/integration/test_servo*.py tests/integration/test_{clusters,d6,fold,shop}*.py; }
 parts() {
-    echo "-m campaign tests/simulation"
-    alone
+    echo "-m campaign tests/simulation/test_scenarios.py"
+    echo "-m campaign tests/simulation --ignore=tests/simulation/test_scenarios.py"
+    ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py) | xargs
     echo tests/integration/test_spark*.py
+    alone
+    echo tests --ignore=tests/integration $(printf -- '--ignore=%s ' tests/unit/*/)
     for folder in tests/unit/*/; do
         [ "$folder" = tests/unit/__pycache__/ ] || echo "$folder"
     done
-    ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py) | xargs
-    echo tests --ignore=tests/integration $(printf -- '--ignore=%s ' tests/unit/*/)
 }
 
 run_part() {
@@ -40,7 +41,8 @@ else
     export PYTEST=".venv/bin/pytest"
 fi
 export REST="$rest"
-parts | xargs -P 2 -L 1 bash -c 'run_part "$@"' "$0"
+.venv/bin/python -m compileall -q src
+parts | xargs -P "$(nproc)" -L 1 bash -c 'run_part "$@"' "$0"
 if [ -n "${COVERAGE:-}" ]; then
     .venv/bin/coverage combine -q
     .venv/bin/coverage report

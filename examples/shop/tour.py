@@ -101,6 +101,16 @@ def tour(root: Path) -> None:
     say("6. Nothing is left to do, and every Iceberg client can read the result")
     arco(root, "run")
     read_back(root)
+    say(
+        "7. What happened was folded at the end of each run: ask it, and hold it against the tables, the runs and the project"
+    )
+    arco(root, "lineage", "shop.revenue")
+    arco(
+        root,
+        "query",
+        "SELECT source, count(*) AS commits, sum(added_rows)::BIGINT AS rows FROM iceberg_commits GROUP BY 1 ORDER BY 1",
+    )
+    arco(root, "verify", "--state")
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
     from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
     from arco.servo.sdk.inputs import changes_of, every, files, last, mapped, offset, same, window
     from arco.servo.sdk.run_context import RunContext
+    from arco.servo.sdk.schedules import schedule
     from arco.surface.python.connecting import connect
 else:
 
@@ -55,6 +56,7 @@ _NAMES = {
     "arco.servo.sdk.dimensions": ("daily", "dynamic", "hourly", "monthly", "static", "weekly"),
     "arco.servo.sdk.inputs": ("changes_of", "every", "files", "last", "mapped", "offset", "same", "window"),
     "arco.servo.sdk.run_context": ("RunContext",),
+    "arco.servo.sdk.schedules": ("schedule",),
     "arco.surface.python.connecting": ("connect",),
 }  # fmt: skip
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}
@@ -91,6 +93,7 @@ __all__ = [
     "offset",
     "row_count",
     "same",
+    "schedule",
     "schema_match",
     "source",
     "sql_check",

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from arco_sim.crashpoints import Cell, matrix, pair_plans, pairs, singles
 from arco_sim.faults import FAULT_NAMES, Fault
-from arco_sim.mutants import hunt, load_all
+from arco_sim.mutants import hunt, load_all, note_seed
 from arco_sim.runner import RunResult, replays_alike, run_seed, shrink
 from arco_sim.scenarios.registry import SCENARIOS
 
 _CHUNK_SEEDS = 250
 _REPLAY_EVERY = 100
+_LATE_SEED = 20
+"""From here on it is worth while to write down where a planted bug was caught."""
 
 
 def run(name: str, first: int, last: int, jobs: int) -> int:
@@ -69,12 +71,13 @@ def _report(failure: RunResult) -> None:
     print(f"replay it: python -m arco_sim replay {failure.scenario} --seed {failure.seed} --trace")
 
 
-def replay(name: str, seed: int, *, trace: bool) -> int:
+def replay(name: str, seed: int, *, trace: bool, whole: bool) -> int:
     """Run one seed again; if it fails, look for the shortest schedule that fails the same way."""
     scenario = SCENARIOS[name]
     result = run_seed(scenario, seed)
-    if result.failed:
+    if result.failed and not whole:
         found = result
+        print(f"{found.violations[0]}; looking for a shorter story that ends so (--whole leaves it)", file=sys.stderr)
         result = shrink(scenario, found)
         print(f"shrunk from {len(found.trace)} to {len(result.trace)} steps", file=sys.stderr)
     if trace:
@@ -116,14 +119,16 @@ def _explain(cell: Cell) -> None:
         print(f"  violation: {violation}")
 
 
-def mutants(folder: Path, source: Path, only: list[str]) -> int:
+def mutants(folder: Path, source: Path, only: list[str], *, note: bool) -> int:
     """Plant every bug in turn, or those that are named; each must be caught."""
     planted = [mutant for mutant in load_all(folder) if not only or mutant.name in only]
     print(f"{'planted bug':<42} {'noticed by':<20} {'caught at seed':>14}  guard that was removed")
     survivors = 0
     for mutant in planted:
-        catch = hunt(mutant, source)
+        catch = hunt(mutant, source, anew=True)
         survivors += not catch.caught
+        if note and catch.seed is not None and catch.seed >= _LATE_SEED:
+            note_seed(folder, mutant, catch.seed)
         seed = "SURVIVED" if not catch.caught else str(catch.seed or "")
         print(f"{mutant.name:<42} {mutant.scenario or 'its test':<20} {seed:>14}  {mutant.guard}", flush=True)
     print(f"{len(planted)} planted, {survivors} survived")
@@ -156,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("scenario", choices=known)
     one.add_argument("--seed", type=int, required=True)
     one.add_argument("--trace", action="store_true", help="print every step")
+    one.add_argument("--whole", action="store_true", help="do not look for a shorter story that fails the same way")
     one = commands.add_parser("crashpoints", help="every step × every fault, then every pair")
     one.add_argument("scenario", choices=[*known, "all"])
     one.add_argument("--seed", type=int, default=1, help="decides the order of events")
@@ -167,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     one.add_argument("--folder", type=Path, default=Path("tests/simulation/mutants"))
     one.add_argument("--source", type=Path, default=Path("src"))
+    one.add_argument("--note", action="store_true", help="write down where each was caught that took long")
     commands.add_parser("scenarios", help="list the scenarios and what each promises")
     return parser
 
@@ -176,9 +183,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.command == "scenarios":
         return scenarios()
     if asked.command == "mutants":
-        return mutants(asked.folder, asked.source, asked.names)
+        return mutants(asked.folder, asked.source, asked.names, note=asked.note)
     if asked.command == "replay":
-        return replay(asked.scenario, asked.seed, trace=asked.trace)
+        return replay(asked.scenario, asked.seed, trace=asked.trace, whole=asked.whole)
     names = sorted(SCENARIOS) if asked.scenario == "all" else [asked.scenario]
     if asked.command == "run":
         return max(run(name, asked.seeds[0], asked.seeds[1], asked.jobs) for name in names)

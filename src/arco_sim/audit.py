@@ -21,7 +21,7 @@ from arco.storage.keys import CatalogCommitKey, Head, HeadKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 
-_FILE = re.compile(r"/[0-9]{5,}-([0-9a-f]{32})\.metadata\.json$")
+_FILE = re.compile(r"/[0-9]{5,}-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$")  # the request, and what it stands behind
 T = TypeVar("T")
 
 
@@ -33,6 +33,7 @@ class Audit:
     manifest: Manifest
     pointers: dict[str, Pointer] = field(default_factory=dict)
     commits: dict[str, dict[int, str]] = field(default_factory=dict)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
     chain: list[Commit] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     gaps: list[str] = field(default_factory=list)
@@ -90,9 +91,13 @@ def _read_tables(result: Audit, scope: Scope) -> None:
         if key.startswith(pointers):
             pointer = _plain(data, Pointer)
             result.pointers[pointer.table_uuid] = pointer
-            result.commits.setdefault(pointer.table_uuid, {})[pointer.commit_number] = pointer.metadata_location
+            commits = result.commits.setdefault(pointer.table_uuid, {})
+            commits[pointer.commit_number] = pointer.metadata_location
+            commits.update({one.commit_number: one.metadata_location for one in pointer.published})
+            if pointer.pending is not None and is_decided(result.objects, pointer):
+                commits[pointer.pending.change.commit_number] = pointer.pending.change.metadata_location
         elif key.startswith(receipts) and "/committed/" in key:
-            receipt = msgspec.json.decode(data, type=Receipt)
+            receipt = result.receipts[key] = msgspec.json.decode(data, type=Receipt)
             commits = result.commits.setdefault(receipt.table_uuid, {})
             number, location = receipt.commit.commit_number, receipt.commit.metadata_location
             if commits.setdefault(number, location) != location:
@@ -101,6 +106,17 @@ def _read_tables(result: Audit, scope: Scope) -> None:
         missing = [number for number in range(pointer.commit_number) if number not in result.commits[uuid]]
         if missing:
             result.gaps.append(f"commits {missing} below {pointer.commit_number} of {uuid} have no receipt")
+
+
+def is_decided(objects: dict[str, bytes], pointer: Pointer) -> bool:
+    """Whether the record that a pointer names was committed with exactly what the pointer holds."""
+    pending = pointer.pending
+    if pending is None or pending.record not in objects:
+        return False
+    record = msgspec.json.decode(objects[pending.record])
+    wanted = (pointer.table_uuid, pending.change.metadata_location, pending.attempt)
+    parts = [(one["table_uuid"], one["metadata_location"], one["attempt"]) for one in record["parts"]]
+    return record["status"] == "committed" and wanted in parts
 
 
 def _read_chain(result: Audit, scope: Scope) -> None:

@@ -98,13 +98,21 @@ class Clients:
                 attempt = self._begin(env, request)
                 tasks.add(asyncio.get_running_loop().create_task(self._attempt(request, attempt, work)))
                 continue
-            pause = asyncio.get_running_loop().create_task(env.clock.sleep(PATIENCE_S))
-            finished, _ = await asyncio.wait([*tasks, pause], return_when=asyncio.FIRST_COMPLETED)
+            if len(tasks) >= at_once:
+                finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                pause = asyncio.get_running_loop().create_task(env.clock.sleep(self._idle_s()))
+                finished, _ = await asyncio.wait([*tasks, pause], return_when=asyncio.FIRST_COMPLETED)
+                pause.cancel()
             for task in finished & tasks:
                 task.result()
             tasks -= finished
-            pause.cancel()
         await asyncio.gather(*tasks)
+
+    def _idle_s(self) -> float:
+        """Until a client may lose its patience, or the next of them wishes for anything at all."""
+        soonest_s = min((request.not_before_s for request in self.requests if not request.done), default=0.0)
+        return max(PATIENCE_S, soonest_s - self.world.loop.now_s)
 
     def _next_for(self, server: int) -> Request | None:
         """What a client would send here now."""

@@ -21,14 +21,11 @@ class Cell:
     result: RunResult
 
 
-def singles(scenario: Scenario, seed: int) -> tuple[RunResult, list[Cell]]:
-    """The run without faults, and every run with one."""
+def singles(scenario: Scenario, seed: int, every: int = 1) -> tuple[RunResult, list[Cell]]:
+    """The run without faults, and every run with one, or every n-th of those."""
     quiet = run_seed(scenario, seed, plan={}, small=True)
-    cells = []
-    for step in range(quiet.actor_operations):
-        for fault in scenario.faults:
-            result = run_seed(scenario, seed, plan={step: fault}, small=True)
-            cells.append(Cell(((step, fault),), result))
+    places = [(step, fault) for step in range(quiet.actor_operations) for fault in scenario.faults]
+    cells = [Cell((place,), run_seed(scenario, seed, plan=dict([place]), small=True)) for place in places[::every]]
     return quiet, cells
 
 

@@ -85,6 +85,55 @@ class Table:
         return operation.name == "read" or operation.result == "refused"
 
 
+Accounts = tuple[tuple[str, int], ...]
+
+
+class Bank:
+    """Several tables that change together: of each a label, and how many columns it has had.
+
+    look -> the labels; set((tables, label)) -> "ok"; move((last column by table, label)) -> "ok", or "refused" if one of them
+    has another last column.
+    """
+
+    def __init__(self, tables: tuple[str, ...], label: str, columns: int) -> None:
+        self._tables = tables
+        self._first = tuple((label, columns) for _ in tables)
+
+    def initial(self) -> Accounts:
+        return self._first
+
+    def step(self, state: Accounts, operation: Operation) -> tuple[Accounts, ...]:
+        match operation.name, operation.argument, operation.result:
+            case "look", _, seen:
+                return (state,) if seen == tuple(label for label, _ in state) else ()
+            case "move", (tuple(lasts), _), "refused":
+                return () if self._holds(state, lasts) else (state,)
+            case _:
+                return self.step_unknown(state, operation)
+
+    def step_unknown(self, state: Accounts, operation: Operation) -> tuple[Accounts, ...]:
+        match operation.name, operation.argument:
+            case "set", (tuple(tables), str(label)):
+                return (self._changed(state, tables, label, 0),)
+            case "move", (tuple(lasts), str(label)):
+                tables = tuple(table for table, _ in lasts)
+                return (self._changed(state, tables, label, 1),) if self._holds(state, lasts) else ()
+            case _:
+                raise ValueError(f"a bank knows no {operation.name}({operation.argument!r})")
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "look" or operation.result == "refused"
+
+    def _holds(self, state: Accounts, lasts: Accounts) -> bool:
+        return all(state[self._tables.index(table)][1] == last for table, last in lasts)
+
+    def _changed(self, state: Accounts, tables: tuple[str, ...], label: str, columns: int) -> Accounts:
+        return tuple(
+            (label, had + columns) if table in tables else (before, had)
+            for table, (before, had) in zip(self._tables, state, strict=True)
+        )
+
+
 class Existence:
     """Something that is there or not, from not there. space -> "ok" or "exists"; unspace -> "ok" or "missing"."""
 

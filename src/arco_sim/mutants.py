@@ -21,8 +21,8 @@ import os
 import sys
 from arco_sim.runner import run_seed
 from arco_sim.scenarios.registry import SCENARIOS
-name, last = sys.argv[1], int(sys.argv[2])
-for seed in range(1, last + 1):
+name, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+for seed in (*([first] if first else []), *range(1, last + 1)):
     result = run_seed(SCENARIOS[name], seed)
     if result.failed:
         print(seed, result.violations[0], sep="\\t")
@@ -39,7 +39,10 @@ _PASSED, _FAILED = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One guard, how to take it away, and who must notice: a scenario within so many seeds, or a test."""
+    """One guard, how to take it away, and who must notice: a scenario within so many seeds, or a test.
+
+    `seed` is where it was caught last, if that took long: who only asks whether it is caught looks there first.
+    """
 
     name: str
     guard: str
@@ -48,6 +51,7 @@ class Mutant:
     replace: str
     scenario: str = ""
     seeds_max: int = 0
+    seed: int = 0
     test: str = ""
 
     @classmethod
@@ -74,20 +78,35 @@ def load_all(folder: Path) -> list[Mutant]:
     return [Mutant.load(path) for path in sorted(folder.glob("*.toml"))]
 
 
-def hunt(mutant: Mutant, source: Path) -> Catch:
-    """Plant one bug in a copy of `source` and run what must notice it: its scenario until it is caught, or its test."""
+def note_seed(folder: Path, mutant: Mutant, seed: int) -> None:
+    """Write down where a mutant was caught."""
+    path = folder / f"{mutant.name}.toml"
+    lines = [line for line in path.read_text().splitlines(keepends=True) if not line.startswith("seed = ")]
+    at = next(number for number, line in enumerate(lines) if line.startswith("seeds_max"))
+    path.write_text("".join([*lines[: at + 1], f"seed = {seed}\n", *lines[at + 1 :]]))
+
+
+def hunt(mutant: Mutant, source: Path, *, anew: bool = False) -> Catch:
+    """Plant one bug in a copy of `source` and run what must notice it: its scenario until it is caught, or its test.
+
+    Anew: from the first seed on, so that the seed it takes says how strong the scenario is.
+    """
     if bool(mutant.scenario) == bool(mutant.test):
         raise InvalidInput(f"mutant {mutant.name} names both or neither", hint="a scenario with seeds_max, or a test")
     with tempfile.TemporaryDirectory(prefix="arco-mutant-") as folder:
         copy = Path(folder) / "src"
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        # Links, and what was compiled of the files before with them: all but the one file is as it was.
+        shutil.copytree(source, copy, copy_function=_linked)
         _plant(mutant, copy)
-        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-        return _run_scenario(mutant, environment) if mutant.scenario else _run_test(mutant, source.parent, environment)
+        environment = {**os.environ, "PYTHONPATH": str(copy)}
+        first = 0 if anew else mutant.seed
+        return (
+            _run_scenario(mutant, first, environment) if mutant.scenario else _run_test(mutant, source.parent, environment)
+        )
 
 
-def _run_scenario(mutant: Mutant, environment: dict[str, str]) -> Catch:
-    done = _run([sys.executable, "-c", _CATCH, mutant.scenario, str(mutant.seeds_max)], environment)
+def _run_scenario(mutant: Mutant, first: int, environment: dict[str, str]) -> Catch:
+    done = _run([sys.executable, "-c", _CATCH, mutant.scenario, str(first), str(mutant.seeds_max)], environment)
     if done.returncode != 0:
         raise InvalidInput(f"mutant {mutant.name} does not run: {done.stderr.strip()[-300:]}", hint="mend its replacement")
     if not done.stdout:
@@ -112,6 +131,13 @@ def _run(command: list[str], environment: dict[str, str]) -> "subprocess.Complet
     )
 
 
+def _linked(file: str, to: str) -> None:
+    try:
+        os.link(file, to)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(file, to)
+
+
 def _plant(mutant: Mutant, source: Path) -> None:
     path = source / mutant.file
     text = path.read_text()
@@ -120,4 +146,7 @@ def _plant(mutant: Mutant, source: Path) -> None:
             f"mutant {mutant.name}: its text is found {text.count(mutant.find)} times in {mutant.file}",
             hint="bring the mutant up to date with the code",
         )
+    path.unlink()
     path.write_text(text.replace(mutant.find, mutant.replace))
+    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+        compiled.unlink()

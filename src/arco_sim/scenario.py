@@ -1,9 +1,11 @@
 """What a scenario is: some actors on one world, and what must be true when they are done."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
+from arco.kernel.errors import ArcoError
 from arco_sim.faults import Fault, FaultProfile
-from arco_sim.invariants import LINEARIZABLE
+from arco_sim.invariants import LINEARIZABLE, NOT_HALF_GONE
 from arco_sim.linearizability import Model, Operation, State, check, explain
 from arco_sim.world import Env, Violation, World
 
@@ -45,6 +47,14 @@ class Scenario(Protocol):
 def violate(world: World, invariant: str, detail: str) -> None:
     """Report a broken promise."""
     world.violations.append(Violation(invariant, detail))
+
+
+async def readable(world: World, judging: Awaitable[None]) -> None:
+    """Look at what is stored. What cannot be read any more is a broken promise too."""
+    try:
+        await judging
+    except ArcoError as error:
+        violate(world, NOT_HALF_GONE, f"what is stored cannot be read any more: {error!r}")
 
 
 def check_linearizable(world: World, model: Model[State], history: list[Operation] | None = None) -> None:

@@ -209,10 +209,10 @@ class World:
 
     # The driver
 
-    async def until_finished(self, limit_s: float = 100_000.0) -> None:
+    async def until_finished(self) -> None:
         """Let everything happen until every actor is done."""
         try:
-            await asyncio.wait_for(self._everyone_done, limit_s)
+            await asyncio.wait_for(self._everyone_done, self._profile.limit_s)
         except TimeoutError:
             waiting = [actor.name for actor in self._actors if not actor.finished]
             self.violations.append(Violation(PROGRESS, f"{', '.join(waiting)} never finished"))
@@ -258,7 +258,8 @@ class World:
             case Fault.CRASH_BEFORE:
                 self.kill(owner)
             case Fault.STALL:
-                pending.not_before_s = self.loop.now_s + self._profile.stall_s
+                stalls_s = self._profile.stalls_s
+                pending.not_before_s = self.loop.now_s + stalls_s[self.choices.below(len(stalls_s))]
                 if self.choices.weighted(_GIVE_UP):
                     pending.abandoned = True
                     self.loop.call_later(_REPLY_TIMEOUT_S, self._time_out, pending)
@@ -362,7 +363,9 @@ class World:
     def maybe_jump(self, incarnation: Incarnation) -> None:
         """A clock that is now and then set forward or back."""
         if self._plan is None and not self._calm:
-            incarnation.clock_offset_s += (0.0, self._profile.jump_s, -self._profile.jump_s)[self.choices.weighted(_JUMP)]
+            jump_s, most_s = self._profile.jump_s, self._profile.wrong_s_max
+            wrong_s = incarnation.clock_offset_s + (0.0, jump_s, -jump_s)[self.choices.weighted(_JUMP)]
+            incarnation.clock_offset_s = max(-most_s, min(most_s, wrong_s))
 
     def fingerprint(self) -> str:
         """Everything that happened, as one hash: two runs of one seed must agree on it."""

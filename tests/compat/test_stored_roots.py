@@ -35,6 +35,7 @@ from arco.storage.keys import (
     StagedIntentKey,
     parse,
 )
+from tests.compat import txn_story
 from tests.compat.roots import STORED, Root, chain, receipts_of, with_catalog
 from tests.compat.story import BASE_URI, EU, SCOPE, SHOP, SNAPSHOT_ID, tell
 
@@ -175,8 +176,8 @@ def test_the_chain_of_commits_is_whole(root: Root) -> None:
     assert len(commits) == len(list((root.folder / "default/default/_catalog/core/commits").iterdir()))
 
 
-def test_the_story_has_an_operation_of_every_kind() -> None:
-    objects = asyncio.run(tell()).objects
+def test_the_stories_have_an_operation_of_every_kind() -> None:
+    objects = asyncio.run(tell()).objects | asyncio.run(txn_story.tell())
     commits = [decode_commit(data, key) for key, data in objects.items() if "/core/commits/" in key]
     seen = {type(operation) for commit in commits for operation in commit.operations}
     assert seen == set(get_args(Operation))

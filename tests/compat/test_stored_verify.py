@@ -8,6 +8,10 @@ from tests.compat.story import SCOPE
 
 def verified(root: Root) -> Report:
     report: Report = with_catalog(root, lambda catalog: verify(catalog, deep=True))
+    # The story's one snapshot names a list that nobody ever wrote.
+    (missing,) = [one for one in report.findings if one.code == "snapshot_list_missing"]
+    assert "elsewhere/snap-1.avro" in missing.what
+    report.findings.remove(missing)
     return report
 
 

@@ -18,7 +18,7 @@ from tests.compat.story import SCOPE, SHOP
 def from_the_future(path: Path) -> None:
     document = json.loads(path.read_text())
     assert document["format_version"] == 1
-    path.write_text(json.dumps(document | {"format_version": 2}))
+    path.write_text(json.dumps(document | {"format_version": 99}))
 
 
 async def use_manifest(catalog: Catalog, root: Root) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The newest PyIceberg and DuckDB, installed apart from Arco, against servers of their own on a folder and on S3.
+# The newest PyIceberg and DuckDB, and DataFusion by its page, installed apart from Arco, against servers of their own on a folder and on S3.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -8,4 +8,6 @@ for root in folder s3; do
     for client in pyiceberg duckdb; do
         .venv/bin/python -m tests.conformance.walk "$root" "$python" "tests/conformance/clients/${client}_walk.py"
     done
+    .venv/bin/python -m tests.conformance.walk "$root" "$python" tests/conformance/clients/datafusion_walk.py \
+        "$PWD/docs/clients/datafusion.md"
 done

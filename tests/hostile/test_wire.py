@@ -274,11 +274,11 @@ def test_more_connections_than_there_is_room_for_hear_so():
                 assert connection.reply().status == 200
             with wire(address) as fourth:
                 reply = fourth.reply()
-                assert is_refusal(reply, 503)
+                assert is_refusal(reply, 504)  # what it would have asked is not known: it may be a retry
                 assert reply.headers["retry-after"] == "1"
         with wire(address) as connection:
             connection.send(HEALTH)
-            assert connection.reply().status in {200, 503}
+            assert connection.reply().status in {200, 504}
 
 
 @pytest.mark.parametrize("last", ["X: y", "Connection: close"])

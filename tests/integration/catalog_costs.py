@@ -24,6 +24,7 @@ from arco.storage.memory import MemoryStore
 from arco.storage.port import ObjectStore
 from arco.storage.profile import LatencyProfile, Operation, ProfiledStore, operation
 from arco.surface.http.app import App
+from arco.surface.http.for_clients import ForClients
 from arco.surface.http.server_state import ServerState
 from arco_sim.loop import SimLoop
 
@@ -79,7 +80,7 @@ class Server:
     """One server's application, called as the HTTP server would call it."""
 
     def __init__(self, store: ObjectStore, clock: Clock, entropy: Entropy, base_uri: str = BASE_URI) -> None:
-        self._state = ServerState(store, base_uri, {}, LocationPolicy(), clock, entropy)
+        self._state = ServerState(store, base_uri, ForClients(), LocationPolicy(), clock, entropy)
         self._app = App(self._state, UlidSource(clock, entropy))
         self.new_key = lambda: new_uuid7(clock, entropy)
 
@@ -111,6 +112,11 @@ class Server:
         await self._app(scope, receive, send)
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         return Reply(sent[0]["status"], told, sent[1]["body"])
+
+    def knows(self, table: str) -> bool:
+        """Whether it has the table in its memory."""
+        entry = self.catalog.parts.tier1.names.entries.get((("db",), table))
+        return entry is not None and self.catalog.table_commits.bases.known(entry.uuid) is not None
 
     async def settle(self) -> None:
         """Wait for what was left to do after answers."""
@@ -198,6 +204,27 @@ async def commit_at_once(ground: Ground, server: Server, key: bool) -> Cost:
     with operation("the one before"):
         await server.ask("POST", f"{TABLES}/t", property_commit("1"), key=key)
     return await server.cost("commit right after a commit", "POST", f"{TABLES}/t", property_commit("2"), key=key)
+
+
+def transaction(tables: int) -> Case:
+    """One change of so many tables, all of which the server that is asked has seen if it is warm."""
+
+    async def case(ground: Ground, server: Server, key: bool) -> Cost:
+        names = [f"t{number}" for number in range(tables)]
+        maker = ground.server()
+        for name in names:
+            await maker.ask("POST", TABLES, {"name": name, "schema": SCHEMA})
+        await maker.settle()
+        if server.knows("t"):
+            for name in names:
+                await server.ask("GET", f"{TABLES}/{name}")
+        else:
+            await server.catalog.parts.tier1.current()
+        changes = [property_commit("1") | {"identifier": {"namespace": ["db"], "name": name}} for name in names]
+        body = {"table-changes": changes}
+        return await server.cost(f"transaction of {tables} tables", "POST", f"{PREFIX}/transactions/commit", body, key=key)
+
+    return case
 
 
 async def create_table(ground: Ground, server: Server, key: bool) -> Cost:

@@ -87,13 +87,35 @@ class Connection(asyncio.Protocol):
             headers = {name.lower(): value.strip() for name, _, value in pairs}
             self._head, self._received = (int(first.split(" ", 2)[1]), headers), rest
         status, headers = self._head
-        length = int(headers.get("content-length", 0)) if self._has_body else 0
-        if len(self._received) < length:
-            return
-        body, self._received, self._head = self._received[:length], self._received[length:], None
+        if self._has_body and headers.get("transfer-encoding", "").lower() == "chunked":
+            whole = _unchunked(self._received)
+            if whole is None:
+                return
+            body, self._received = whole
+        else:
+            length = int(headers.get("content-length", 0)) if self._has_body else 0
+            if len(self._received) < length:
+                return
+            body, self._received = self._received[:length], self._received[length:]
+        self._head = None
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(Reply(status, headers, body))
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ReplyLost(str(error or "the server closed the connection")))
+
+
+def _unchunked(data: bytes) -> tuple[bytes, bytes] | None:
+    """A body that came in chunks, and what follows it; None if it is not whole yet."""
+    body, at = b"", 0
+    while (end := data.find(b"\r\n", at)) >= 0:
+        size = int(data[at:end].partition(b";")[0], 16)
+        start = end + 2
+        if len(data) < start + size + 2:
+            return None
+        if size == 0:
+            return body, data[start + 2 :]
+        body += data[start : start + size]
+        at = start + size + 2
+    return None

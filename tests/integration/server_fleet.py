@@ -27,12 +27,12 @@ class Lake:
     logs: Path
     running: "set[ServerProcess]" = field(default_factory=set)
 
-    def command(self, takeover_s: float | None) -> list[str]:
+    def command(self, takeover_s: float | None, workers: int = 1) -> list[str]:
         """The command of a server; with another takeover time than the product's if one is given."""
         arco = [str(Path(sys.executable).with_name("arco"))]
         program = arco if takeover_s is None else [sys.executable, str(_IMPATIENT), str(takeover_s)]
         options = [part for word, value in self.options.items() for part in ("-o", f"{word}={value}")]
-        return [*program, "serve", "--root", self.root, *options, "--port", "0"]
+        return [*program, "serve", "--root", self.root, *options, "--port", "0", "--workers", str(workers)]
 
 
 @contextmanager
@@ -51,8 +51,9 @@ def lake(store: str) -> Iterator[Lake]:
 class ServerProcess:
     """One server on a lake."""
 
-    def __init__(self, where: Lake, takeover_s: float | None = None) -> None:
+    def __init__(self, where: Lake, takeover_s: float | None = None, workers: int = 1) -> None:
         self._lake = where
+        self._workers = workers
         self._takeover_s = takeover_s
         self._process: asyncio.subprocess.Process | None = None
         self.address = ""
@@ -62,7 +63,7 @@ class ServerProcess:
         number = len(list(self._lake.logs.iterdir()))
         with (self._lake.logs / f"{number}.log").open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._lake.command(self._takeover_s),
+                *self._lake.command(self._takeover_s, self._workers),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "COLUMNS": "400"},
@@ -73,6 +74,16 @@ class ServerProcess:
         assert " at http://" in line, f"the server did not start: {line!r}, and {complaints(self._lake.logs)}"
         self.address = line.rpartition(" at ")[2].strip().removesuffix("/iceberg")
         return self.address
+
+    def kill_a_worker(self, chance: random.Random) -> bool:
+        """One of several workers, with SIGKILL; whether there was one. Another one is started by their parent."""
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        workers = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        if workers:
+            os.kill(chance.choice(workers), signal.SIGKILL)
+        return bool(workers)
 
     async def kill(self) -> None:
         assert self._process is not None
@@ -102,6 +113,7 @@ class Fleet:
     where: Lake
     chance: random.Random
     takeover_s: float | None = None
+    workers: int = 1
     kills: int = 0
     _alive: dict[int, str] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -123,11 +135,15 @@ class Fleet:
 
     async def _keep(self, slot: int, kills: int, acknowledgements: "Acknowledgements") -> ServerProcess:
         while True:
-            server = ServerProcess(self.where, self.takeover_s)
+            server = ServerProcess(self.where, self.takeover_s, self.workers)
             await self._announce(slot, await server.start())
-            await acknowledgements.wait_for(self.chance.randint(1, 80))
-            if self.kills >= kills:
-                return server
+            while True:
+                await acknowledgements.wait_for(self.chance.randint(1, 80))
+                if self.kills >= kills:
+                    return server
+                if self.workers == 1:
+                    break
+                self.kills += server.kill_a_worker(self.chance)
             self.kills += 1
             await server.kill()
             await self._announce(slot, None)

@@ -1,8 +1,9 @@
 """Clients of servers that are killed: what they ask, what they were told, and what must therefore be true.
 
 Every request carries an idempotency key, and a client that loses its reply asks again with the same key, whichever server it
-finds alive. Two kinds of clients: committers share a few tables; owners make, rename and drop tables and namespaces that
-nobody else touches, so that for each of their names there is exactly one right answer.
+finds alive. Three kinds of clients: committers share a few tables; owners make, rename and drop tables and namespaces that
+nobody else touches, so that for each of their names there is exactly one right answer; bankers move money between two or five
+tables in one transaction, so that the sum of all tables never changes.
 """
 
 import asyncio
@@ -23,6 +24,10 @@ from .server_fleet import Acknowledgements, Fleet
 
 PREFIX = "/iceberg/v1/default.default"
 SHARED = "shared"
+BANK = "bank"
+ENGINES = "engines"
+ENGINE_TABLES = ("pyiceberg", "spark")
+ACCOUNTS = tuple(f"a{number}" for number in range(8))
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 NEVER_TRUE = {"type": "assert-current-schema-id", "current-schema-id": 77}
 SNAPSHOTS_MAX = 40  # a table with more is left alone and a new one begun, so that a long run does not grow slow
@@ -42,6 +47,7 @@ class Kind(StrEnum):
     RENAME = "rename table"
     DROP = "drop table"
     COMMIT = "commit"
+    TRANSACTION = "transaction"
 
 
 @dataclass
@@ -57,6 +63,7 @@ class Ask:
     to: str = ""
     rival: bool = False
     snapshot_id: int | None = None
+    tables: int = 1
     key: str = field(default_factory=lambda: new_uuid7(CLOCK, ENTROPY))
     state: State = State.OPEN
     sent: int = 0
@@ -66,7 +73,7 @@ class Ask:
     def file_hash(self) -> str:
         """What the metadata files of this request have in their names."""
         asked = request_hash({"method": self.method, "path": self.path, "body": self.body})
-        return fingerprint("metadata file", self.key, asked)[:32]
+        return fingerprint("metadata file", self.key, asked)[:20]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}.{self.name} {self.to} ({self.key}, sent {self.sent} times: {self.answers})"
@@ -99,7 +106,7 @@ class Memory:
                 self.tables[ask.namespace, ask.to] = self.tables.pop((ask.namespace, ask.name))
             case Kind.DROP:
                 del self.tables[ask.namespace, ask.name]
-            case Kind.COMMIT:
+            case Kind.COMMIT | Kind.TRANSACTION:
                 pass
 
     def refused(self, ask: Ask, reply: Reply) -> None:
@@ -236,6 +243,26 @@ def append(namespace: str, name: str, metadata: dict[str, Any], snapshot_id: int
     return _commit(namespace, name, [requirement], updates, rival=True, snapshot_id=snapshot_id)
 
 
+def transfer(accounts: dict[str, dict[str, Any]], snapshot_id: int) -> Ask:
+    """Money from the first account to the others, if all of them are as they were read. Only some snapshots are kept."""
+    amounts = [-(len(accounts) - 1), *([1] * (len(accounts) - 1))]
+    changes = []
+    for amount, (name, metadata) in zip(amounts, accounts.items(), strict=True):
+        change = append(BANK, name, metadata, snapshot_id).body
+        change["updates"][0]["snapshot"]["summary"]["balance"] = str(balance_of(metadata) + amount)
+        old = [one["snapshot-id"] for one in metadata.get("snapshots", [])][:-3]
+        change["updates"] += [{"action": "remove-snapshots", "snapshot-ids": old}] if old else []
+        changes.append({"identifier": {"namespace": [BANK], "name": name}, **change})
+    path, body = f"{PREFIX}/transactions/commit", {"table-changes": changes}
+    return Ask(Kind.TRANSACTION, "POST", path, body, BANK, "+".join(accounts), rival=True, tables=len(accounts))
+
+
+def balance_of(metadata: dict[str, Any]) -> int:
+    current = metadata.get("current-snapshot-id")
+    found = [one for one in metadata.get("snapshots", []) if one["snapshot-id"] == current]
+    return int(found[0]["summary"]["balance"]) if found else 0
+
+
 def _commit(namespace: str, name: str, requirements: list[Any], updates: list[Any], **more: Any) -> Ask:
     body = {"requirements": requirements, "updates": updates}
     return Ask(Kind.COMMIT, "POST", f"{PREFIX}/namespaces/{namespace}/tables/{name}", body, namespace, name, **more)
@@ -254,17 +281,24 @@ class Load:
         self._labels = itertools.count()
         self._stopping = False
         self.lost_replies = 0
+        self.begun = asyncio.Event()
 
-    async def run(self, committers: int, owners: int, tables: int) -> None:
+    async def run(self, committers: int, owners: int, tables: int, bankers: int) -> None:
         first = self._make()
-        while not await first.settle(create_namespace(SHARED), patience=1000):
-            pass
+        spaces = [create_namespace(name) for name in (SHARED, BANK, ENGINES)]
+        accounts = [create_table(BANK, name) for name in ACCOUNTS]
+        for ask in (*spaces, *accounts, *(create_table(ENGINES, name) for name in ENGINE_TABLES)):
+            while not await first.settle(ask, patience=1000):
+                pass
         first.close()
+        self.begun.set()
         async with asyncio.TaskGroup() as group:
             for _ in range(committers):
                 group.create_task(self._client(self._commit_to, tables))
             for number in range(owners):
                 group.create_task(self._client(self._own, number))
+            for number in range(bankers):
+                group.create_task(self._client(self._transfer, 2 if number % 3 else 5))
 
     def stop(self) -> None:
         self._stopping = True
@@ -288,6 +322,16 @@ class Load:
                 ages[place] += 1
             else:
                 await client.settle(self._some_commit(client, name, metadata))
+
+    async def _transfer(self, client: Client, accounts: int) -> None:
+        """Read some accounts, one after the other, and move money between them if they are still so."""
+        while not self._stopping:
+            found = {name: await client.load(BANK, name) for name in client.chance.sample(ACCOUNTS, accounts)}
+            there = {name: metadata for name, metadata in found.items() if metadata is not None}
+            if len(there) < len(found):
+                self.memory.findings.append(f"accounts are gone: {found}")
+                return
+            await client.settle(transfer(there, client.chance.getrandbits(62)))
 
     def _some_commit(self, client: Client, name: str, metadata: dict[str, Any]) -> Ask:
         label = f"l{next(self._labels)}"

@@ -2,7 +2,8 @@
 
 From the store: the chain of tier-1 commits is whole and adds up to the state that a starting process loads; every request is
 in it as often as its client was told; every name has a table behind it, and no table is half gone; the receipts of each table
-have no gap and form one line. Over HTTP: the names that clients were told of, the tables they made, and the data they added.
+have no gap and form one line, and every file in it is there. Over HTTP: the names that clients were told of, the tables they
+made, and the data they added.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import CommitId
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Published, Receipt
-from arco.storage.keys import CatalogCommitKey
+from arco.storage.keys import CatalogCommitKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 from arco.storage.roots import open_root, parse_root
@@ -36,12 +37,14 @@ from arco.surface.http.client_config import base_uri
 
 from .plain_http import Connection
 from .server_fleet import Lake
-from .server_kill_load import PREFIX, SHARED, Ask, Kind, Memory, State
+from .server_kill_load import BANK, PREFIX, SHARED, Ask, Kind, Memory, State, balance_of
 
 T = TypeVar("T")
 TOGETHER = 16
 SCOPE = Scope.of()
-_FILE = re.compile(r"/metadata/([0-9]{5,})-([0-9a-f]{32})\.metadata\.json$")
+_FILE = re.compile(
+    r"/metadata/([0-9]{5,})-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$"
+)  # which request, behind which commit
 
 
 class Proof:
@@ -103,7 +106,7 @@ class Proof:
         # A refused request may be void in the chain, so that no earlier attempt does it later: that is not doing it.
         counted = Counter(one.key_hash for one in operations if not isinstance(one, Void))
         for ask in self._memory.asks:
-            if ask.kind is not Kind.COMMIT:
+            if ask.kind not in {Kind.COMMIT, Kind.TRANSACTION}:
                 self._demand_count(ask, counted[content_hash(ask.key.encode())])
 
     def _demand_count(self, ask: Ask, count: int) -> None:
@@ -137,6 +140,7 @@ class Proof:
         wanted = sorted(alive | set(names.dropped))
         pointers = dict(zip(wanted, await _several(ws.pointers.read(uuid) for uuid in wanted), strict=True))
         landed: Counter[str] = Counter()
+        files = {entry.key async for entry in walk(ws.tier1.store, prefix_of(SCOPE, "data")) if "/metadata/" in entry.key}
         for uuid, held in pointers.items():
             if held is None:
                 self.wrong.append(f"table {uuid} has no pointer")
@@ -144,9 +148,16 @@ class Proof:
             dead = held.value.tombstone is not None
             self._demand(dead is (uuid not in alive), f"table {uuid} is half gone: tombstone {dead}, name {uuid in alive}")
             landed.update(self._history(held.value, receipts[uuid]))
+            for one in (*(one for several in receipts[uuid].values() for one in several), *held.value.published):
+                there = ws.locations.key(one.metadata_location) in files
+                self._demand(there, f"{one.metadata_location} is in the history of its table and is gone")
         for ask in self._memory.asks:
             if ask.kind is Kind.COMMIT:
                 self._demand_count(ask, landed[ask.file_hash])
+            elif ask.kind is Kind.TRANSACTION:
+                count = landed[ask.file_hash]
+                self._demand(count in {0, ask.tables}, f"visible in {count} of {ask.tables} tables: {ask}")
+                self._demand_count(ask, count // ask.tables)
         bases = Bases(ws, Tables())
         for uuid, base in zip(wanted, await _several(bases.read(uuid) for uuid in wanted), strict=True):
             self._demand(
@@ -180,6 +191,7 @@ class Proof:
         namespaces = {".".join(levels) for levels in listed}
         self._same_namespaces(namespaces, "a fresh server")
         tables: dict[tuple[str, str], str] = {}
+        money = 0
         for namespace in sorted(namespaces):
             path = f"{PREFIX}/namespaces/{namespace}/tables"
             for one in (await connection.ask("GET", path)).json()["identifiers"]:
@@ -191,6 +203,8 @@ class Proof:
                 tables[namespace, one["name"]] = metadata["table-uuid"]
                 if namespace == SHARED:
                     self._appends(one["name"], metadata)
+                money += balance_of(metadata) if namespace == BANK else 0
+        self._demand(money == 0, f"the accounts of the bank add up to {money}")
         self._same_tables(tables, "a fresh server")
         connection.close()
 

@@ -1,10 +1,11 @@
-"""A Spark cluster on this machine: a standalone master and two workers, each at a loopback address of its own.
+"""A Spark cluster on this machine: a standalone master and two workers, each at a loopback address of its own; Spark Connect.
 
 Spark starts no second copy of a task on the host that runs the first, so the two workers must look like two hosts.
 """
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,15 +18,18 @@ _HOME = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _ADDRESS = "Starting Spark master at "
+_CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_CONNECT_ADDRESS = "Spark Connect server started at: "
+_FREE = ("--port", "0", "--webui-port", "0")
 
 
 @contextmanager
 def spark_cluster(folder: Path) -> Iterator[str]:
     """The address of a master with one worker a host, of one core each. All of them end with the block."""
     with ExitStack() as running:
-        log = running.enter_context(_started("master", HOSTS[0], folder, _MASTER, "--host", HOSTS[0]))
+        log = running.enter_context(_started("master", HOSTS[0], folder, _MASTER, "--host", HOSTS[0], *_FREE))
         master = _said(log, _ADDRESS)
-        limits = ("--cores", "1", "--memory", "1g")
+        limits = ("--cores", "1", "--memory", "1g", *_FREE)
         logs = [
             running.enter_context(
                 _started(
@@ -39,6 +43,23 @@ def spark_cluster(folder: Path) -> Iterator[str]:
         yield master
 
 
+@contextmanager
+def spark_connect(folder: Path) -> Iterator[str]:
+    """The address of a Spark Connect server. It is a Spark of its own, with this Python for its workers."""
+    conf = (
+        "spark.connect.grpc.binding.address=127.0.0.1",
+        "spark.connect.grpc.binding.port=0",
+        "spark.driver.host=127.0.0.1",
+        "spark.driver.bindAddress=127.0.0.1",
+        "spark.ui.enabled=false",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
+    given = [word for one in conf for word in ("--conf", one)]
+    submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--class", _CONNECT, *given, "spark-internal")
+    with _started("connect", HOSTS[0], folder, *submit, memory="1g") as log:
+        yield f"sc://{_said(log, _CONNECT_ADDRESS)}"
+
+
 class _Log:
     """What a process says, and whether it is still there to say more."""
 
@@ -48,20 +69,21 @@ class _Log:
 
 
 @contextmanager
-def _started(name: str, host: str, folder: Path, *command: str) -> Iterator[_Log]:
+def _started(name: str, host: str, folder: Path, *command: str, memory: str = "256m") -> Iterator[_Log]:
     file = folder / f"{name}.log"
     environment = {
         **os.environ,
         "SPARK_HOME": str(_HOME),
         "SPARK_LOCAL_IP": host,
-        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         # The port for submissions is always the same one, and nobody submits anything here.
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
     with file.open("wb") as log:
         process = subprocess.Popen(
-            [f"{_HOME}/bin/spark-class", *command, "--port", "0", "--webui-port", "0"],
+            [f"{_HOME}/bin/spark-class", *command],
             env=environment,
             stdout=log,
             stderr=log,

@@ -11,6 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import Session, SparkSettings, open_session
 from fixtures.servo.lake import Lake
 
@@ -67,3 +68,16 @@ def home(tmp_path: Path) -> Iterator[Lake]:
     """A lake in a folder of its own."""
     with Lake(tmp_path / "lake") as found:
         yield found
+
+
+class _Open(SparkHome):
+    """The session of the tests, which they stop themselves."""
+
+    async def stop(self) -> None:
+        return
+
+
+def opened(session: Session) -> SparkHome:
+    home = _Open(SparkSettings("local[2]", "tests"))
+    home._session = session
+    return home

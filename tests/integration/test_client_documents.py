@@ -1,7 +1,9 @@
-"""The pages of docs/clients, run as they stand: every block of Python and SQL, in order, against a server of their own."""
+"""The pages of docs/clients and the settings of the page at /, run as they stand, against a server of their own."""
 
 import re
+import urllib.request
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,51 @@ def test_every_page_is_listed_and_names_the_same_address() -> None:
     listed = set(re.findall(r"\]\((\w+\.md)\)", (PAGES / "README.md").read_text()))
     assert listed == pages
     assert [page for page in pages if ADDRESS not in (PAGES / page).read_text()] == []
+
+
+# The page at /
+
+
+def recipes(address: str) -> dict[str, str]:
+    """What the page of a server that runs gives to copy, by client."""
+    with urllib.request.urlopen(address.removesuffix("/iceberg"), timeout=30) as answer:
+        text = answer.read().decode()
+    found = re.findall(r"<h3>(\w+)</h3>.*?<pre[^>]*>(.*?)</pre>", text, re.DOTALL)
+    return {client: unescape(recipe) for client, recipe in found}
+
+
+def test_the_page_at_the_root_has_every_client_that_has_a_page(address: str) -> None:
+    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
+    assert {client.lower() for client in recipes(address)} == pages
+
+
+def test_what_the_page_at_the_root_says_of_pyiceberg(address: str) -> None:
+    names: dict[str, object] = {}
+    exec(recipes(address)["PyIceberg"], names)
+    assert names["catalog"].list_namespaces() == []
+
+
+def test_what_the_page_at_the_root_says_of_duckdb(address: str, duckdb_extensions: Path) -> None:
+    first, *rest = statements(recipes(address)["DuckDB"])
+    assert first == "INSTALL iceberg; LOAD iceberg"  # it is loaded from a package here: nothing is downloaded
+    with duckdb_session(duckdb_extensions) as duck:
+        for statement in rest:
+            duck(statement)
+        duck("CREATE SCHEMA arco.garden")
+        assert duck.column("SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'arco'") == ["garden"]
+
+
+def test_the_page_at_the_root_and_the_document_say_the_same_about_spark(address: str) -> None:
+    (shell,) = blocks("spark.md", "sh", address)
+    documented, given = ({*re.findall(r"--(?:packages|conf) \S+", text)} for text in (shell, recipes(address)["Spark"]))
+    assert given - documented == {
+        "--conf spark.sql.catalog.arco.warehouse=default/default",
+        "--conf spark.sql.defaultCatalog=arco",
+    }
+    assert documented <= given
+
+
+def test_the_page_at_the_root_and_the_document_say_the_same_about_datafusion(address: str) -> None:
+    (documented,) = blocks("datafusion.md", "python", address)
+    called = r"(?:SessionContext|load_catalog|load_table|StaticTable\.from_metadata|register_table)\("
+    assert {*re.findall(called, recipes(address)["DataFusion"])} == {*re.findall(called, documented)}

@@ -141,3 +141,10 @@ def test_a_bucket(tmp_path: Path) -> None:
         assert sorted(lake.table("shop.orders").to_arrow().to_pylist(), key=repr) == FIRST
         assert lake.table("shop.orders").to_duckdb(where="id = 2").fetchall() == [(2, "fr")]
     assert all(value not in repr(lake) for word, value in server.options.items() if "secret" in word)
+
+
+def test_several_tables_are_read_as_they_were_at_one_moment(root: tuple[Path, list[int]]) -> None:
+    place, snapshots = root
+    orders, empty = arco.connect(str(place)).together("shop.orders", "shop.empty")
+    assert (orders.snapshot_id, empty.snapshot_id) == (snapshots[-1], None)
+    assert orders.to_arrow().num_rows == 3

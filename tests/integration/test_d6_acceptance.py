@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from arco.fold.arrow_rows import rows_of
@@ -21,6 +22,7 @@ from arco.fold.joins import State
 from arco.fold.manifests import Caps, Gap, Made, Manifest
 from arco.fold.notifying import notify
 from arco.fold.passes import Pass, fold_pass
+from arco.fold.rebuilding import rebuild, rebuild_several
 from arco.fold.shredding import shred_for
 from arco.fold.spark_fold import Sizes, SparkFold
 from arco.fold.spark_session import Session, SparkSettings
@@ -29,17 +31,20 @@ from arco.fold.work import StateFile, Work
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import InvalidInput, NotFound
+from arco.kernel.ids import TableUuid
 from arco.kernel.limits import STATE_DELTAS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.catalog_events import ASSET_DEPLOYED, AssetDeployed
 from arco.ledger.envelope import Event
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED
 from arco.ledger.quality_events import CHECK_EXECUTED
+from arco.ledger.receipts import Published, Receipt, Source, commit_key, receipt_name
 from arco.read.library import Binding, Library
 from arco.read.search import search
-from arco.storage.keys import Domain, Head
+from arco.storage.keys import Head, Phase
 from arco.storage.local import LocalStore
-from fixtures.fold.histories import DOMAINS, HEADS, SCOPE, History, states, ulid, write_segments
+from arco.storage.port import Absent
+from fixtures.fold.histories import HEADS, SCOPE, History, states, ulid, write_segments
 from fixtures.servo.frames import MARKS
 from fixtures.state.arrow_work import ArrowWork
 
@@ -48,6 +53,7 @@ from .spark_local import CONF, running
 pytestmark = MARKS
 
 OTHER = Scope.of("default", "other")
+TABLE = TableUuid("0194f2c0-0000-7000-8000-000000000001")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -124,7 +130,7 @@ def test_1_a_segment_that_is_delivered_ten_times_counts_once(lake: Lake) -> None
     for seed, head in enumerate(HEADS[:3]):
         events = history(seed, head)
         for copy in range(10):
-            write_segments(lake.root, DOMAINS[head], events, len(events), number=100 * seed + copy)
+            write_segments(lake.root, events, len(events), number=100 * seed + copy)
         done = lake.fold()
         assert done.rounds[head].segments == 10
         assert lake.rows(head) == states(head, events)
@@ -140,7 +146,7 @@ def test_2_segments_in_any_order_make_the_same_rows(lake: Lake) -> None:
     random.Random(22).shuffle(order)
     for at in range(0, len(order), 3):
         for one in order[at : at + 3]:
-            write_segments(lake.root, Domain.EXECUTION, parts[one], 15, number=one)
+            write_segments(lake.root, parts[one], 15, number=one)
         lake.fold()
     assert lake.rows(Head.EXECUTION) == states(Head.EXECUTION, sorted(events, key=lambda event: event.position))
 
@@ -150,13 +156,13 @@ def test_2_segments_in_any_order_make_the_same_rows(lake: Lake) -> None:
 
 def test_3_numbers_that_are_missing_are_reported(lake: Lake) -> None:
     events = history(3, Head.QUALITY, 30)
-    write_segments(lake.root, Domain.QUALITY, events[:20], 5)
-    late = write_segments(lake.root, Domain.QUALITY, events[20:], 5, number=10)
+    write_segments(lake.root, events[:20], 5)
+    late = write_segments(lake.root, events[20:], 5, number=10)
     lake.fold()
     gaps = lake.manifest(Head.QUALITY).gaps
     assert gaps == (Gap(writer_id=ulid(1), first=5, last=10),)
     # Those that arrive late close it.
-    write_segments(lake.root, Domain.QUALITY, events[:6], 1, number=4)
+    write_segments(lake.root, events[:6], 1, number=4)
     lake.fold()
     assert lake.manifest(Head.QUALITY).gaps == ()
     assert late
@@ -165,16 +171,12 @@ def test_3_numbers_that_are_missing_are_reported(lake: Lake) -> None:
 # 4
 
 
-@pytest.mark.parametrize(
-    "point", ["fold.folded", "fold.letters_written", "fold.list_written", "fold.manifest_written", "fold.head_swung"]
-)
-def test_4_a_fold_that_is_killed_is_done_again_to_the_same_rows(lake: Lake, point: str) -> None:
-    events = history(4, Head.EXECUTION)
-    write_segments(lake.root, Domain.EXECUTION, events, 20)
-    command = [sys.executable, "-m", "tests.integration.run_killed", point, "1"]
+def killed_at(lake: Lake, point: str, *words: str) -> None:
+    """A command that dies at a place."""
+    command = [sys.executable, "-m", "tests.integration.run_killed", point, "1", *words]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tests")])}
     killed = subprocess.run(
-        [*command, "fold", "--root", str(lake.root), "--spark", "local[1]"],
+        [*command, "--root", str(lake.root), "--spark", "local[1]"],
         cwd=REPOSITORY,
         env=environment,
         capture_output=True,
@@ -182,10 +184,62 @@ def test_4_a_fold_that_is_killed_is_done_again_to_the_same_rows(lake: Lake, poin
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+@pytest.mark.parametrize(
+    "point", ["fold.folded", "fold.letters_written", "fold.list_written", "fold.manifest_written", "fold.head_swung"]
+)
+def test_4_a_fold_that_is_killed_is_done_again_to_the_same_rows(lake: Lake, point: str) -> None:
+    events = history(4, Head.EXECUTION)
+    write_segments(lake.root, events, 20)
+    killed_at(lake, point, "fold")
     lake.fold()
     assert lake.rows(Head.EXECUTION) == states(Head.EXECUTION, events)
     manifest = lake.manifest(Head.EXECUTION)
     assert manifest.events == len(events)
+
+
+def test_4_a_rebuild_that_is_killed_changes_nothing_and_is_done_again(lake: Lake) -> None:
+    events = history(4, Head.EXECUTION)
+    write_segments(lake.root, events, 20)
+    lake.fold()
+    before = lake.manifest(Head.EXECUTION)
+    killed_at(lake, "fold.rebuilt", "rebuild", "--domain", "execution")
+    assert lake.manifest(Head.EXECUTION) == before
+    after = asyncio.run(rebuild(Folding(lake.heads(), lake.spark()), Head.EXECUTION)).manifest
+    assert after is not None
+    assert (after.made, after.events) == (Made.REBUILD, before.events)
+    asyncio.run(lake.heads().publish_cut())
+    assert lake.rows(Head.EXECUTION) == states(Head.EXECUTION, events)
+
+
+def test_4_a_merge_that_is_killed_is_done_again_to_the_same_rows(lake: Lake) -> None:
+    events = _with_one_delta_below_the_cap(lake)
+    killed_at(lake, "fold.merged", "fold")
+    assert lake.manifest(Head.QUALITY).made is Made.FOLD
+    assert lake.fold().merged == (Head.QUALITY,)
+    assert lake.rows(Head.QUALITY) == states(Head.QUALITY, events)
+
+
+def test_4_a_commit_whose_announcement_was_interrupted_is_announced_once(lake: Lake) -> None:
+    """Its receipt was told to the ledger, and nobody wrote down that it was."""
+    location = f"default/default/data/t-{TABLE}/metadata/00000-{0:032x}.metadata.json"
+    commit = Published("e", 0, location, None, None, 1_735_689_600_000, Source("external", "spark-sql"))
+    key = commit_key(location, 0)
+    receipt = Receipt("arco.receipt", 1, Phase.COMMITTED, str(TABLE), str(key), commit)
+    name = receipt_name(SCOPE, Phase.COMMITTED, key, commit.at_ms)
+    asyncio.run(lake.store.put(name, msgspec.json.encode(receipt), Absent()))
+    killed_at(lake, "fold.receipts_appended", "fold")
+    told = subprocess.run(
+        [sys.executable, "-c", "from arco.surface.cli.main import run; run()", "fold", "--root", str(lake.root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    (row,) = lake.rows(Head.ICEBERG)["iceberg_commits"].values()
+    assert (row["table_uuid"], row["source"], row["principal"]) == (str(TABLE), "external", "spark-sql")
+    assert lake.fold().rounds[Head.ICEBERG].segments == 0
 
 
 # 5
@@ -193,7 +247,7 @@ def test_4_a_fold_that_is_killed_is_done_again_to_the_same_rows(lake: Lake, poin
 
 def test_5_of_two_who_fold_at_once_one_publishes_and_the_other_goes_on(lake: Lake) -> None:
     events = history(5, Head.EXECUTION, 120)
-    names = write_segments(lake.root, Domain.EXECUTION, events, 40)
+    names = write_segments(lake.root, events, 40)
     works = [lake.spark(), lake.spark()]
 
     async def both() -> list[Pass]:
@@ -211,7 +265,7 @@ def test_5_of_two_who_fold_at_once_one_publishes_and_the_other_goes_on(lake: Lak
 
 
 def test_6_a_workspace_sees_nothing_of_another(lake: Lake) -> None:
-    names = write_segments(lake.root, Domain.EXECUTION, history(6, Head.EXECUTION), 20)
+    names = write_segments(lake.root, history(6, Head.EXECUTION), 20)
     done = lake.fold()
     assert done.root.manifest is not None
     snapshot = done.root.manifest.snapshot
@@ -240,7 +294,7 @@ def test_7_a_search_in_one_namespace_fetches_its_files_alone(session: Session, t
         session, tmp_path / "lake", Sizes(segments_per_task=1, rows_per_run=400, rows_per_file=400, bytes_per_file=4_000)
     )
     maker = History(random.Random(7))
-    write_segments(lake.root, Domain.CATALOG, [_deployed(maker, number) for number in range(400)], 100)
+    write_segments(lake.root, [_deployed(maker, number) for number in range(400)], 100)
     assert Head.SEARCH in lake.fold(caps=Caps(files=1)).merged
     files = _files(lake.manifest(Head.SEARCH), {"postings", "trigrams"})
     assert len(files) > 8
@@ -266,21 +320,27 @@ def test_7_a_search_in_one_namespace_fetches_its_files_alone(session: Session, t
 
 
 def test_8_more_than_fifty_deltas_become_a_base(lake: Lake) -> None:
-    events = [one for one in history(8, Head.QUALITY, 3 * STATE_DELTAS_MAX) if one.type == CHECK_EXECUTED]
-    assert len(events) > STATE_DELTAS_MAX
-    by_hand = ArrowWork(lake.store, SCOPE)
-    for number, event in enumerate(events[: STATE_DELTAS_MAX - 1]):
-        write_segments(lake.root, Domain.QUALITY, [event], 1, number=number)
-        lake.fold(by_hand)
-    before = lake.manifest(Head.QUALITY)
-    assert max(len(table.deltas) for table in before.tables) == STATE_DELTAS_MAX - 1
-    write_segments(lake.root, Domain.QUALITY, events[STATE_DELTAS_MAX - 1 :], 1000, number=1000)
+    events = _with_one_delta_below_the_cap(lake)
     done = lake.fold()
     assert done.merged == (Head.QUALITY,)
     after = lake.manifest(Head.QUALITY)
     assert after.made is Made.MERGE
     assert all(not table.deltas and table.base for table in after.tables)
     assert lake.rows(Head.QUALITY) == states(Head.QUALITY, events)
+
+
+def _with_one_delta_below_the_cap(lake: Lake) -> list[Event]:
+    """A head that passes the cap with the next fold; the events that it has then."""
+    events = [one for one in history(8, Head.QUALITY, 3 * STATE_DELTAS_MAX) if one.type == CHECK_EXECUTED]
+    assert len(events) > STATE_DELTAS_MAX
+    by_hand = ArrowWork(lake.store, SCOPE)
+    for number, event in enumerate(events[: STATE_DELTAS_MAX - 1]):
+        write_segments(lake.root, [event], 1, number=number)
+        lake.fold(by_hand)
+    before = lake.manifest(Head.QUALITY)
+    assert max(len(table.deltas) for table in before.tables) == STATE_DELTAS_MAX - 1
+    write_segments(lake.root, events[STATE_DELTAS_MAX - 1 :], 1000, number=1000)
+    return events
 
 
 # 9
@@ -290,7 +350,7 @@ def test_9_the_current_version_is_derived_whatever_arrives_when(lake: Lake) -> N
     made = [one for one in history(9, Head.EXECUTION, 200) if one.type == MATERIALIZATION_COMPLETED]
     random.Random(99).shuffle(made)
     for number in range(0, len(made), 8):
-        write_segments(lake.root, Domain.EXECUTION, made[number : number + 8], 8, number=number)
+        write_segments(lake.root, made[number : number + 8], 8, number=number)
         if number % 24 == 0:
             lake.fold()
     lake.fold()
@@ -336,3 +396,27 @@ def _deployed(maker: History, number: int) -> Event:
         definition={"description": f"orders number {number}"},
     )
     return maker._event(ASSET_DEPLOYED, made)
+
+
+# Beyond the ten
+
+
+def test_a_rebuild_of_thousands_of_events_has_the_rows_that_were_folded_bit_by_bit(lake: Lake) -> None:
+    told: dict[Head, list[Event]] = {}
+    for seed, head in enumerate(HEADS):
+        events = history(300 + seed, head, 1_000)
+        random.Random(seed).shuffle(events)
+        told[head] = events
+        again = events[:100]  # some are delivered twice
+        for part, some in enumerate((events[:400], [*again, *events[400:800]], events[800:])):
+            write_segments(lake.root, some, 50, number=1_000 * seed + 100 * part)
+            lake.fold(caps=Caps(files=2) if part else None)
+    folded = {head: lake.rows(head) for head in HEADS}
+    for head in HEADS[:3]:  # the others share segments
+        assert folded[head] == states(head, told[head])
+    made = asyncio.run(rebuild_several(Folding(lake.heads(), lake.spark()), HEADS))
+    asyncio.run(lake.heads().publish_cut())
+    assert sum(one.manifest.events for one in made if one.manifest is not None) >= 1_000 * len(HEADS)
+    for head in HEADS:
+        assert lake.manifest(head).made is Made.REBUILD
+        assert lake.rows(head) == folded[head]

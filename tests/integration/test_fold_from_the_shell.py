@@ -1,6 +1,8 @@
 """`arco fold`, `arco rebuild` and `arco query` as people type them, in a folder with a root beside them, on real Spark."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ import pytest
 
 from .arco_server import arco_server
 
-RUN = "01JCW4ZZZZ0000000000000002"
+RUN, LATER = "01JCW4ZZZZ0000000000000002", "01JCW4ZZZZ0000000000000003"
 COMPLETED = {"run_id": RUN, "state": "succeeded", "tasks": {"succeeded": 1}, "started_ms": 1000, "ended_ms": 3000}
 APPEND = f"""
 import asyncio
@@ -68,6 +70,10 @@ def test_events_become_rows_that_a_query_finds(folder: Path) -> None:
     assert made["heads"]["execution"]["rows"] == 1
     assert arco(folder, *asked)["rows"] == expected
     assert arco(folder, *asked, "--snapshot", done["snapshot"])["rows"] == expected
+    # From a state that is whole: its files stay, and what came after it is folded again.
+    kept = arco(folder, "rebuild", "--from", done["snapshot"], "--spark", "local[1]")
+    assert kept["heads"]["execution"] == made["heads"]["execution"]
+    assert arco(folder, *asked)["rows"] == expected
 
 
 @pytest.mark.timeout(600)
@@ -104,15 +110,41 @@ def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
     event = {"type": "execution.run_completed.v1", "source": "airflow", "data": COMPLETED}
     with arco_server(root, "--fold", "--fold-every", "600", "--log-level", "error") as address:
         base = address.removesuffix("/iceberg")
-        request = urllib.request.Request(
-            f"{base}/api/v1/events", json.dumps(event).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            assert answer.status == 202
+        posted(base, event)
         # The timer is ten minutes away: it was woken by the event.
         while not asked(tmp_path, "SELECT run_id FROM runs"):
             time.sleep(0.5)
-    assert asked(tmp_path, "SELECT run_id, state FROM runs") == [{"run_id": RUN, "state": "succeeded"}]
+        # Spark is in a process of its own, and what becomes of that is not what becomes of the server.
+        (fold,) = folds_of(root)
+        os.kill(fold, signal.SIGKILL)
+        posted(base, event | {"data": COMPLETED | {"run_id": LATER}})
+        while len(asked(tmp_path, "SELECT run_id FROM runs")) < 2:
+            time.sleep(0.5)
+        with urllib.request.urlopen(f"{base}/ready", timeout=60) as answer:
+            ready = json.load(answer)
+        assert (ready["status"], ready["fold"]["state"], ready["fold"]["restarts"]) == ("ready", "following", 1)
+    assert not folds_of(root), "it ends with its server"
+    found = asked(tmp_path, "SELECT run_id, state FROM runs ORDER BY run_id")
+    assert found == [{"run_id": one, "state": "succeeded"} for one in (RUN, LATER)]
+
+
+def posted(base: str, event: dict[str, Any]) -> None:
+    words = json.dumps(event).encode()
+    request = urllib.request.Request(f"{base}/api/v1/events", words, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 202
+
+
+def folds_of(root: Path) -> list[int]:
+    """The processes that fold a root for a server."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += [int(process.name)] if b"--watched" in words and str(root).encode() in words else []
+    return found
 
 
 def called(folder: Path, *words: str) -> str:

@@ -24,7 +24,7 @@ from arco.fold.work import Folded, StateFile
 from arco.kernel.errors import CorruptObject, NotFound, Unavailable
 from arco.ledger.envelope import Event, EventType, encode
 from arco.storage.keys import Head, StateFileKey, parse
-from fixtures.fold.histories import DOMAINS, HEADS, SCOPE, History, states, ulid, write_segments
+from fixtures.fold.histories import HEADS, SCOPE, History, states, ulid, write_segments
 from fixtures.servo.frames import MARKS
 
 from .spark_local import CONF, running
@@ -83,7 +83,7 @@ def lake(session: Session, tmp_path: Path) -> Iterator[Lake]:
 @pytest.mark.parametrize(("seed", "head"), list(enumerate(HEADS)))
 def test_a_history_folds_to_the_rows_of_the_model(lake: Lake, head: Head, seed: int) -> None:
     events = History(random.Random(seed)).events(head, 120)
-    names = write_segments(lake.root, DOMAINS[head], events, 40)
+    names = write_segments(lake.root, events, 40)
     expected = states(head, events)
     whole = lake.fold(head, names)
     assert whole.events == len(events)
@@ -97,7 +97,7 @@ def test_a_history_folds_to_the_rows_of_the_model(lake: Lake, head: Head, seed: 
 
 def test_files_say_what_is_in_them(lake: Lake) -> None:
     events = History(random.Random(7)).events(Head.EXECUTION, 60)
-    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], events, 100)
+    names = write_segments(lake.root, events, 100)
     folded = lake.fold(Head.EXECUTION, names)
     assert {file.table for file in folded.files} == {table.name for table in tables_of(Head.EXECUTION)}
     assert folded.writers == ((ulid(1), 1),)
@@ -128,7 +128,7 @@ def test_what_no_event_speaks_of_has_no_file(lake: Lake) -> None:
     (event, *_) = [
         one for one in History(random.Random(1)).events(Head.EXECUTION, 50) if one.type.endswith("run_created.v1")
     ]
-    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], [event], 1)
+    names = write_segments(lake.root, [event], 1)
     folded = lake.fold(Head.EXECUTION, names)
     assert [file.table for file in folded.files] == ["runs"]
     written = lake.root.rglob("*.parquet")
@@ -138,7 +138,7 @@ def test_what_no_event_speaks_of_has_no_file(lake: Lake) -> None:
 def test_many_buckets_are_packed_into_files_of_their_size(session: Session, tmp_path: Path) -> None:
     lake = Lake(session, tmp_path, Sizes(segments_per_task=1, rows_per_file=100))
     events = _many_runs(1500)
-    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], events, 100)
+    names = write_segments(lake.root, events, 100)
     folded, again = lake.fold(Head.EXECUTION, names), lake.fold(Head.EXECUTION, names[3:])
     # One file of each task, and none for tables that nobody speaks of.
     assert len(folded.files) == len(again.files) == session.spark.sparkContext.defaultParallelism
@@ -153,7 +153,7 @@ def test_many_buckets_are_packed_into_files_of_their_size(session: Session, tmp_
 
 def test_a_file_that_is_damaged_is_named_and_nothing_is_merged(lake: Lake) -> None:
     events = History(random.Random(9)).events(Head.QUALITY, 30)
-    folded = lake.fold(Head.QUALITY, write_segments(lake.root, DOMAINS[Head.QUALITY], events, 30))
+    folded = lake.fold(Head.QUALITY, write_segments(lake.root, events, 30))
     file = next(one for one in folded.files if one.table == "quality_results")
     path = lake.root / file.key
     path.write_bytes(path.read_bytes()[:-1] + b"?")
@@ -169,7 +169,7 @@ def test_one_event_may_be_very_many_rows(lake: Lake) -> None:
     base = next(one for one in History(random.Random(3)).events(Head.EXECUTION, 80) if "materialization" in one.type)
     days = {"partitions": [{"date": ["1900-01-01", "2100-01-01"]}], "grain": {"date": "daily"}}
     event = _changed(base, data={**base.data, **days})
-    names = write_segments(lake.root, DOMAINS[Head.EXECUTION], [event], 1)
+    names = write_segments(lake.root, [event], 1)
     folded = lake.fold(Head.EXECUTION, names)
     rows = {file.table: file.rows for file in folded.files}
     assert rows == {"materializations": 73049, "partitions": 73049}
@@ -180,8 +180,8 @@ def test_what_cannot_be_folded_is_refused_and_stops_nothing(lake: Lake) -> None:
     events = History(random.Random(5)).events(Head.EXECUTION, 30)
     wrong = _changed(events[0], id=ulid(70), data={**events[0].data, "run_id": 5})
     later = _changed(events[1], id=ulid(71), type=EventType("execution.run_created.v2"))
-    good = write_segments(lake.root, DOMAINS[Head.EXECUTION], [*events, wrong, later], 8)
-    bad = write_segments(lake.root, DOMAINS[Head.EXECUTION], events[:3], 8, number=50)
+    good = write_segments(lake.root, [*events, wrong, later], 8)
+    bad = write_segments(lake.root, events[:3], 8, number=50)
     cut = (lake.root / bad[0]).read_bytes()[:-9]
     (lake.root / bad[0]).write_bytes(cut)
     folded = lake.fold(Head.EXECUTION, [*good, *bad])
@@ -197,14 +197,14 @@ def test_what_cannot_be_folded_is_refused_and_stops_nothing(lake: Lake) -> None:
 
 
 def test_a_segment_that_is_gone_is_said_to_be(lake: Lake) -> None:
-    names = write_segments(lake.root, DOMAINS[Head.QUALITY], History(random.Random(2)).events(Head.QUALITY, 10), 5)
+    names = write_segments(lake.root, History(random.Random(2)).events(Head.QUALITY, 10), 5)
     (lake.root / names[1]).unlink()
     with pytest.raises(NotFound):
         lake.fold(Head.QUALITY, names)
 
 
 def test_what_fails_on_an_executor_is_said_and_can_be_done_again(lake: Lake, session: Session) -> None:
-    names = write_segments(lake.root, DOMAINS[Head.QUALITY], History(random.Random(2)).events(Head.QUALITY, 10), 5)
+    names = write_segments(lake.root, History(random.Random(2)).events(Head.QUALITY, 10), 5)
     wrong = SparkFold(session, str(lake.root), {"no_such_option": "1"}, SCOPE)
     with pytest.raises(Unavailable, match="no_such_option"):
         asyncio.run(wrong.fold(Head.QUALITY, names, ulid(1)))
@@ -213,7 +213,7 @@ def test_what_fails_on_an_executor_is_said_and_can_be_done_again(lake: Lake, ses
 
 
 def test_tasks_say_the_same_as_a_query_and_without_one(lake: Lake, session: Session) -> None:
-    names = write_segments(lake.root, DOMAINS[Head.QUALITY], History(random.Random(6)).events(Head.QUALITY, 30), 10)
+    names = write_segments(lake.root, History(random.Random(6)).events(Head.QUALITY, 30), 10)
     place = Place(str(lake.root), {}, SCOPE, ulid(7), sync=False)
     tasks = [FoldTask(Head.QUALITY, (name,), place, 1000) for name in names]
     ways = [by_partition(session.spark.sparkContext, tasks), by_query(session.spark, tasks)]

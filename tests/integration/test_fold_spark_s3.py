@@ -17,7 +17,7 @@ from arco.kernel.entropy import SystemEntropy
 from arco.storage.keys import Head
 from arco.storage.port import Always
 from arco.storage.roots import open_root
-from fixtures.fold.histories import DOMAINS, SCOPE, History, states, ulid, write_segments
+from fixtures.fold.histories import SCOPE, History, states, ulid, write_segments
 from fixtures.servo.frames import MARKS
 from tests.servers.launch import seaweedfs
 
@@ -30,7 +30,7 @@ HEAD = Head.EXECUTION
 
 def test_a_history_folds_on_a_bucket(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     events = History(random.Random(4)).events(HEAD, 60)
-    names = write_segments(tmp_path, DOMAINS[HEAD], events, 30)
+    names = write_segments(tmp_path, events, 30)
     expected = states(HEAD, events)
     with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
         root = f"{server.url}/lake"

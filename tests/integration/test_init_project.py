@@ -52,3 +52,26 @@ def test_it_runs_and_what_it_makes_is_right(project: Path) -> None:
         assert revenue[day]["revenue"] == sum((row["amount"] for row in rows), Decimal(0))
     assert "nothing to do" in called(project, ARCO, "run")
     assert "nothing changed" in called(project, ARCO, "deploy")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "said"),
+    [
+        ("row_count(min=1)", "row_count(min=10**9)", 3, "its checks held it back; readers see the version before"),
+        ('"amount is not null"', '"amont is not null"', 1, "mend it, then: arco run shop.orders+"),
+        ("from arco import", "from arco import nothing_of_this_name,", 2, ""),
+    ],
+    ids=["held back", "failed", "wrong"],
+)
+def test_the_exit_code_says_what_came_of_it(project: Path, before: str, after: str, code: int, said: str) -> None:
+    """The table is there from the test above; what does not come through leaves it as it is."""
+    orders = arco.connect(str(project / "lake")).table("shop.orders").to_arrow().num_rows
+    file = project / "assets" / "orders.py"
+    right = file.read_text()
+    assert before in right
+    file.write_text(right.replace(before, after))
+    try:
+        assert said in called(project, ARCO, "run", "orders", "--force", "--no-fold", code=code)
+    finally:
+        file.write_text(right)
+    assert arco.connect(str(project / "lake")).table("shop.orders").to_arrow().num_rows == orders > 0

@@ -68,6 +68,22 @@ def test_a_commit_makes_as_many_requests_in_all(case: Case, temperature: Tempera
     assert measure(case, temperature, key=key).requests_in_all == requests
 
 
+@pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
+@pytest.mark.parametrize("tables", [2, 10])
+@pytest.mark.parametrize(("temperature", "trips"), [(WARM, 3), (COLD, 5)])
+def test_a_transaction_waits_for_as_many_round_trips_whatever_its_size(
+    temperature: Temperature, trips: int, tables: int, key: bool
+) -> None:
+    assert measure(costs.transaction(tables), temperature, key=key).trips == trips
+
+
+@pytest.mark.parametrize(("temperature", "each"), [(WARM, 5), (COLD, 7)])
+def test_the_requests_of_a_transaction_grow_with_its_tables_and_by_no_more(temperature: Temperature, each: int) -> None:
+    # The record twice, the names once; then of each table: file, receipt of the base, prepare, receipt, finish.
+    for tables in (2, 5, 10):
+        assert measure(costs.transaction(tables), temperature).requests_in_all <= 3 + each * tables
+
+
 @pytest.mark.parametrize("case", [costs.load_namespace, costs.namespace_exists])
 def test_a_namespace_costs_one_question_and_no_bytes(case: Case) -> None:
     # Spark asks seven times for each table that it creates: the manifest is as it was, and nothing is read.

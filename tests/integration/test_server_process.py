@@ -161,7 +161,7 @@ def test_what_the_page_says_can_be_copied_and_works(root):
     with server_process(root) as server:
         with_a_table(server)
         recipes = recipes_of(server)
-        assert set(recipes) == {"spark", "pyiceberg", "duckdb", "trino", "flink"}
+        assert set(recipes) == {"spark", "pyiceberg", "duckdb", "trino", "flink", "datafusion", "go"}
         found: dict[str, object] = {"print": print}
         exec(recipes["pyiceberg"], found)
         assert found["catalog"].list_tables("ns") == [("ns", "t")]  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ from pyspark.sql import functions as f
 
 from arco import asset, foreign_key, in_range, not_null, row_count, unique
 from arco.fold.spark_session import Session
-from arco.quality.gates import Action, GatingPolicy
+from arco.quality.checks import Severity
+from arco.quality.gates import EFFECTS, POLICIES, Action, Downstream, GatingPolicy
 from arco.servo.execute.pipeline import HowToRun
 from fixtures.servo.frames import MARKS
 from fixtures.servo.lake import Lake
@@ -67,6 +68,41 @@ def test_every_action_does_what_its_row_of_the_table_says(
         assert max(runs.rows("guarded", ref=branches[0])) == (6,)
         assert runs.plan(guarded, reader, parameters={"first": "4"}).plan.spec.tasks
     assert runs.rows("reader") == [(6,) if main else (2,)]
+
+
+def test_every_cell_of_the_policies_ends_as_its_action_says(runs: Runs) -> None:
+    """Each severity under each policy, in one run; but for the cell that would end the run, which has a run of its own below."""
+    guarded, readers, cells = [], [], {}
+    for policy in POLICIES.values():
+        for severity in Severity:
+            if policy.action(severity) is Action.FAIL_RUN:
+                continue
+            name = f"{policy.name}_{severity.value}"
+            cells[name] = EFFECTS[policy.action(severity)]
+
+            @asset(name=name, gate=policy, checks=[in_range("id", max=5, severity=severity.value)])
+            def one(run, first: int = 0):
+                return run.spark.range(first, first + 3)
+
+            @asset(name=f"{name}_reader", inputs={"rows": name})
+            def reader(rows):
+                return rows.agg(f.max("id").alias("greatest"))
+
+            guarded.append(one)
+            readers.append(reader)
+    assert len(cells) == 11
+    assert exits(runs.run(*guarded, *readers)) == 0
+    tasks = {one.asset: one.id for one in runs.plan(*guarded, *readers, parameters={"first": "4"}).plan.spec.tasks}
+    state = runs.run(*guarded, *readers, parameters={"first": "4"})
+    assert exits(state) == 3
+    for name, effect in cells.items():
+        own = state.tasks[tasks[f"db.{name}"]]
+        assert own.status.value == effect.task.value, name
+        downstream = state.tasks[tasks[f"db.{name}_reader"]].status.value
+        assert downstream == ("skipped" if effect.downstream is Downstream.SKIPPED else "succeeded"), name
+        assert max(runs.rows(name)) == ((6,) if effect.main_moves else (2,)), name
+        branches = [ref for ref in runs.table(name).refs if ref.startswith("held-")]
+        assert bool(branches) is effect.kept_on_branch, name
 
 
 def test_a_check_that_fails_the_run_cancels_the_rest_of_it(runs: Runs) -> None:

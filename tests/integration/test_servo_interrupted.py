@@ -168,7 +168,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_resume_goes_on(folder: Path) -> None
     code, _, err = terminal.ends()
     found = last_run(folder)
     assert code == 130
-    assert err == f"arco: left at once; arco resume {found['run']} --now ends it in order, then arco run makes the rest\n"
+    assert err == f"arco: left at once; arco resume {found['run']} --now settles what was under way\n"
     assert found["tasks"] == {"db.quick": "succeeded", "db.stubborn": "running"}
     (folder / "go").touch()
     code, out, err = ended(folder, "resume", found["run"], "--now")
@@ -183,7 +183,8 @@ def test_ctrl_c_before_spark_is_there_ends_a_run_in_order(folder: Path) -> None:
     terminal = Terminal(folder, "run", "quick")
     assert terminal.first_line().startswith("run ")
     terminal.interrupt()
-    code, out, _ = terminal.ends()
+    code, out, err = terminal.ends()
     assert code == 1
+    assert err == "arco: stopping what runs, and writing it down; once more leaves at once\n"
     assert "cancelled: 1 cancelled; 0 rows" in out
     assert last_run(folder)["status"] == "cancelled"

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from arco import (
     files,
     hourly,
     last,
+    mapped,
     monthly,
     not_null,
     row_count,
@@ -206,6 +207,43 @@ def test_two_dimensions_and_a_window(runs: Runs) -> None:
     assert planned.spec.tasks == ()
 
 
+def test_three_dimensions_with_keys_of_their_own_types(runs: Runs) -> None:
+    @asset(partitions=[WEEK, static("shard", [1, 2]), static("tier", [True, False])])
+    def cells(run, said: str = "first"):
+        keys = [
+            (day, shard, tier) for day in run.values("date") for shard in run.values("shard") for tier in run.values("tier")
+        ]
+        return run.spark.createDataFrame(keys, "date date, shard int, tier boolean").withColumn("said", f.lit(said))
+
+    assert ended(runs.run(cells)) == {"succeeded": 1}
+    assert len(runs.rows("cells")) == 7 * 2 * 2
+    only = {"date": "2025-01-03..2025-01-04", "shard": "2", "tier": "true"}
+    state = runs.force(cells, partitions=only, parameters={"said": "again"})
+    assert ended(state) == {"succeeded": 1}
+    again = [row[:3] for row in runs.rows("cells") if row[3] == "again"]
+    assert again == [(date(2025, 1, 3), 2, True), (date(2025, 1, 4), 2, True)]
+    assert len(runs.rows("cells")) == 7 * 2 * 2
+
+
+def test_a_mapping_of_the_projects_own_decides_what_is_read_and_what_is_stale(runs: Runs) -> None:
+    def two_days_before(made):
+        return [{"date": made["date"] - timedelta(days=2)}]
+
+    @asset(partitions=WEEK)
+    def sales(run, said: str = "first"):
+        return of_days(run, rows=1, said=f"'{said}'")
+
+    @asset(partitions=WEEK, inputs={"earlier": mapped("sales", two_days_before)})
+    def later(earlier):
+        return earlier.select(f.date_add("date", 2).alias("date"), f.col("date").alias("of"), "said")
+
+    assert ended(runs.run(sales, later)) == {"succeeded": 2}
+    assert [row[:2] for row in runs.rows("later")] == [(date(2025, 1, day), date(2025, 1, day - 2)) for day in range(3, 8)]
+    runs.force(sales, later, words=("sales",), partitions={"date": "2025-01-02"})
+    (task,) = runs.plan(sales, later).plan.spec.tasks
+    assert (task.asset, task.partitions) == ("db.later", [{"date": ["2025-01-04", "2025-01-05"]}])
+
+
 def test_rows_outside_the_partitions_of_a_task_are_refused(runs: Runs) -> None:
     @asset(partitions=WEEK)
     def astray(run):
@@ -296,21 +334,30 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
 # What stays
 
 
-def test_a_failed_task_leaves_the_version_before(runs: Runs) -> None:
-    @asset(name="stable")
+def test_a_failed_refresh_empties_neither_its_table_nor_that_of_whoever_reads_it(runs: Runs) -> None:
+    """Spark Declarative Pipelines truncates both: the one that failed and the one that was only skipped."""
+
+    @asset(name="first")
     def works(run):
-        return run.spark.range(3)
+        return run.spark.range(100)
 
-    @asset(name="stable")
+    @asset(name="first")
     def fails(run):
-        return run.spark.range(5).select(f.raise_error(f.lit("broken on purpose")).cast("bigint").alias("id"))
+        broken = f.when(f.col("id") == 57, f.raise_error(f.lit("broken on purpose")).cast("bigint")).otherwise(f.col("id"))
+        return run.spark.range(100).select(broken.alias("id"))
 
-    runs.run(works)
-    state = runs.run(fails)
-    assert ended(state) == {"failed": 1}
+    @asset
+    def second(first):
+        return first.withColumn("twice", f.col("id") * 2)
+
+    assert ended(runs.run(works, second)) == {"succeeded": 2}
+    before = [runs.table(name).current_snapshot_id for name in ("first", "second")]
+    state = runs.run(fails, second)
+    assert ended(state) == {"failed": 1, "skipped": 1}
     assert "broken on purpose" in why(state)[0]
     assert exits(state) == 1
-    assert runs.rows("stable") == [(0,), (1,), (2,)]
+    assert [len(runs.rows(name)) for name in ("first", "second")] == [100, 100]
+    assert [runs.table(name).current_snapshot_id for name in ("first", "second")] == before
 
 
 def test_code_that_raises_fails_with_its_own_line(runs: Runs) -> None:
@@ -442,9 +489,20 @@ def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:
     def sneaky(run):
         return run.spark.read.parquet(path)
 
+    @asset
+    def by_name(run):
+        return run.spark.table("others")
+
     state = runs.run(people, sneaky)
     assert "not among its inputs" in why(state)[0]
     assert "test_servo_runs.py:" in why(state)[0]
+    runs.session.spark.sql("create table if not exists others (id int) using parquet")
+    try:
+        (said,) = why(runs.run(by_name))
+    finally:
+        runs.session.spark.sql("drop table others")
+    read_at = by_name.written.where.line + 2
+    assert f"test_servo_runs.py:{read_at}: db.by_name reads the table spark_catalog.default.others by its name" in said
 
 
 def _data_files(runs: Runs, name: str) -> list[str]:

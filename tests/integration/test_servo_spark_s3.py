@@ -13,6 +13,8 @@ from pyspark.sql import functions as f
 from arco import asset, daily, not_null, row_count
 from arco.fold.spark_s3 import s3_settings
 from arco.fold.spark_session import Session, SparkSettings
+from arco.ledger.run_state import RunState
+from arco.servo.execute.maintaining import Maintenance
 from arco.servo.execute.snapshots import Replace
 from arco.servo.execute.sources import partition_versions
 from arco.servo.execute.spark_read import read_table
@@ -25,7 +27,7 @@ from fixtures.servo.lake import Lake, data_file
 from fixtures.servo.runs import Runs, ended
 from tests.servers.launch import seaweedfs
 
-from .spark_local import CONF, running
+from .spark_local import CONF, opened, running
 
 pytestmark = MARKS
 
@@ -128,3 +130,28 @@ def test_without_the_folder_spark_is_told_what_to_fetch() -> None:
     settings = s3_settings("s3://lake", {}, None)
     assert settings["spark.jars.packages"].startswith("org.apache.hadoop:hadoop-aws:3.")
     assert "software.amazon.awssdk:bundle" in settings["spark.jars.excludes"]
+
+
+def test_small_files_are_rewritten_on_a_bucket(shore: Any) -> None:
+    session, lake = shore
+    frame = session.spark.range(10).coalesce(1)
+    lake.create("small", iceberg_schema(frame.schema))
+    for number in range(5):
+        base = lake.load("small")
+        target = Target.of(base, lake.materialization(), 1)
+        lake.publish("small", base, write(frame, target, lake.io), task_id=f"append {number}")
+    before = lake.load("small")
+    work = Maintenance(catalog=lake.another(), options=lake.options, by="tests")
+
+    async def maintained() -> RunState:
+        entry, _ = await lake.another().tables.load(("db",), "small")
+        found = await work.survey([entry])
+        started = await work.start(found)
+        assert started is not None
+        return await work.drive(started, found, opened(session))
+
+    state = lake.run(maintained())
+    assert ended(state) == {"succeeded": len(state.tasks)}
+    after = lake.load("small")
+    assert (len(lake.paths(before)), len(lake.paths(after))) == (5, 1)
+    assert rows(read_table(session.spark, after, lake.io)) == rows(read_table(session.spark, before, lake.io))

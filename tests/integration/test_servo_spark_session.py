@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from arco.fold.spark_session import FIXED, Session, SparkSettings, open_session
 from arco.kernel.errors import InvalidInput
 from arco.servo.execute.failures import Category
 from arco.servo.execute.spark_failures import failure_of, is_cancelled
+from arco.servo.execute.spark_sql import Answer, answered
 from fixtures.servo.frames import MARKS
 
 pytest_plugins = ["tests.integration.spark_local"]
@@ -41,6 +43,20 @@ def test_a_second_opening_attaches_to_the_session_that_runs(session: Session) ->
     assert session.spark.conf.get("spark.sql.shuffle.partitions") == "5"
     again.stop()
     assert session.spark.range(3).count() == 3
+
+
+def test_one_asset_has_settings_of_its_own_and_the_others_do_not_notice(session: Session) -> None:
+    word = "spark.sql.shuffle.partitions"
+    before = session.spark.conf.get(word)
+    beside = session.with_settings({word: "7"})
+    assert (beside.conf.get(word), session.spark.conf.get(word)) == ("7", before)
+    assert {name: beside.conf.get(name) for name in FIXED} == dict(FIXED)
+    assert session.with_settings({word: "7"}) is beside
+    assert session.with_settings({}) is session.spark
+    assert beside.sparkContext is session.spark.sparkContext
+    for name in ("spark.sql.warehouse.dir", "spark.sql.shufle.partitions"):
+        with pytest.raises(InvalidInput, match=r"Spark does not take .* for one asset alone"):
+            session.with_settings({name: "7"})
 
 
 def test_workers_are_this_python_and_know_the_project(session: Session) -> None:
@@ -119,6 +135,13 @@ def test_what_spark_says_is_classified(session: Session, statement: str) -> None
     assert "\n" not in failure.message
 
 
+def test_the_plan_is_no_part_of_what_is_said(session: Session) -> None:
+    failure = failure_of(caught(lambda: session.spark.range(3).where("nope is not null")))
+    assert "`nope` cannot be resolved" in failure.message
+    assert "Filter" not in failure.message
+    assert not failure.message.endswith(";")
+
+
 def test_an_error_in_a_worker_names_what_was_raised_and_where(session: Session) -> None:
     def fails(value: int) -> int:
         raise KeyError(f"no such thing as {value}")
@@ -157,6 +180,43 @@ def test_without_java_the_reason_is_one_line() -> None:
     )
     assert found.stdout.startswith("Java is missing, and Spark runs on it: install a JRE of version 17")
     assert found.stdout.count("\n") == 1
+
+
+def test_a_statement_is_answered_with_plain_values_or_one_line(session: Session) -> None:
+    found = answered(session.spark, "SELECT id, array(struct(id AS a)) l, map('k', X'00ff') m FROM range(3)", 2)
+    assert found == Answer(("id", "l", "m"), ((0, [{"a": 0}], {"k": "00ff"}), (1, [{"a": 1}], {"k": "00ff"})), more=True)
+    with pytest.raises(InvalidInput, match=r"^\[TABLE_OR_VIEW_NOT_FOUND\]") as refused:
+        answered(session.spark, "SELECT * FROM nowhere", 2)
+    assert "\n" not in refused.value.one_line()
+    assert "Relation" not in refused.value.one_line()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "says"),
+    [
+        ("", "what answers at sc://127.0.0.1:{port} is no Spark Connect server: check the port"),
+        ("grpc", "Spark Connect is not there: [PACKAGE_NOT_INSTALLED]"),
+    ],
+    ids=["another server", "no packages"],
+)
+def test_without_spark_connect_the_reason_is_one_line(hidden: str, says: str) -> None:
+    code = (
+        "import sys\n"
+        "if sys.argv[2]: sys.modules[sys.argv[2]] = None\n"
+        "from arco.fold.spark_session import *\n"
+        "try: open_session(SparkSettings(f'sc://127.0.0.1:{sys.argv[1]}/;user_id=secret'))\n"
+        "except Exception as error: print(error.one_line())"
+    )
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other, ThreadPoolExecutor(1) as pool:
+        pool.submit(other.serve_forever)
+        port = other.server_address[1]
+        command = [sys.executable, "-c", code, str(port), hidden]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        other.shutdown()
+    assert found.stdout.startswith(says.format(port=port)), found.stderr
+    assert found.stdout.count("\n") == 1
+    assert "secret" not in found.stdout
+    assert not hidden or "pip install 'arco[connect]'" in found.stdout
 
 
 def test_planning_loads_no_spark() -> None:

@@ -1,15 +1,9 @@
 """DuckDB reads the catalog's own state through links, as it does in a browser: from a real server, and from a bucket."""
 
 import asyncio
-import contextlib
-import json
-import os
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +18,7 @@ from stand_ins.hand_clock import HandClock
 from tests.servers.launch import seaweedfs
 
 from .duckdb_session import Duck, duckdb_session
+from .logged_server import serving
 
 RUNS = 30_000
 
@@ -34,43 +29,6 @@ def world() -> World:
     for number in range(RUNS):
         found.run(f"{number}", "shop", START_MS + number, "succeeded" if number % 7 else "failed", 1)
     return found
-
-
-@dataclass(frozen=True)
-class Serving:
-    address: str
-    log: Path
-
-    def links(self, asked: dict[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(
-            f"{self.address}/api/v1/catalog/signed-urls", json.dumps(asked).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-
-@contextlib.contextmanager
-def serving(root: str, log: Path, *arguments: str) -> Iterator[Serving]:
-    """A real `arco serve` that writes its log into a file."""
-    command = [sys.executable, "-c", "from arco.surface.cli.main import run; run()", "serve", "--root", root, "--port", "0"]
-    environment = {**os.environ, "COLUMNS": "400"}
-    with log.open("w") as errors:
-        server = subprocess.Popen(
-            [*command, "--log", "json", *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        )
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            assert " at http://" in line, f"the server did not start: {line!r}, {log.read_text()}"
-            yield Serving(line.rpartition(" at ")[2].strip().removesuffix("/iceberg"), log)
-        finally:
-            server.terminate()
-            server.wait(30)
-            server.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +54,13 @@ def test_duckdb_reads_a_link_in_parts(folder: Path, tmp_path: Path, duck: Duck) 
         links = server.links({"tables": ["runs"]})
         assert links["via"] == "server"
         assert failed(duck, links) == len(range(0, RUNS, 7))
-        asked = [line for line in server.lines() if line.get("route") == "/api/v1/catalog/files/{token}"]
-        parts = [line for line in asked if line["status"] == 206]
-        assert len(parts) >= 2 * len(links["files"])
-        assert {line["status"] for line in asked} <= {200, 206}
-        # A column of a table: what was sent is a part of what is there.
-        assert sum(line["bytes"] for line in asked) < sum(one["bytes"] for one in links["files"]) / 2
+    # Once the server has ended: a line is written after its answer was sent.
+    asked = [line for line in server.lines() if line.get("route") == "/api/v1/catalog/files/{token}"]
+    parts = [line for line in asked if line["status"] == 206]
+    assert len(parts) >= 2 * len(links["files"])
+    assert {line["status"] for line in asked} <= {200, 206}
+    # A column of a table: what was sent is a part of what is there.
+    assert sum(line["bytes"] for line in asked) < sum(one["bytes"] for one in links["files"]) / 2
     text = (tmp_path / "log").read_text()
     assert not [one for one in links["files"] if one["url"].rpartition("/")[2] in text]
 

@@ -1,4 +1,4 @@
-"""Commits that Spark SQL makes by itself, in what Arco knows: there as external, and checked by nobody."""
+"""What Spark SQL does by itself, in what Arco knows: tables under their names, commits as external, and checked by nobody."""
 
 import json
 import subprocess
@@ -18,6 +18,11 @@ def arco(lake: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+def _listed(lake: Path, namespace: str, *words: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = arco(lake, "assets", "--namespace", namespace, *words)["items"]
+    return items
+
+
 @pytest.mark.timeout(600)
 def test_what_spark_sql_commits_is_external_and_unchecked(spark: Spark, db: str, lake: Path) -> None:
     t = f"{db}.t"
@@ -34,6 +39,18 @@ def test_what_spark_sql_commits_is_external_and_unchecked(spark: Spark, db: str,
     assert [one["operation"] for one in commits] == [None, "append", "delete"]
     assert {one["source"] for one in commits} == {"external"}
     assert {(one["run_id"], one["materialization_id"]) for one in commits} == {(None, None)}
+    # It is there under its name, which no project gave it, until the name is gone.
+    namespace = db.removeprefix("arco.")  # what Spark calls the catalog is no part of the name
+    (line,) = _listed(lake, namespace)
+    assert (line["asset"], line["asset_id"]) == (f"{namespace}.t", table["table_uuid"])
+    assert (line["kind"], line["made_by_project"]) == ("table", False)
+    assert [one["name"] for one in arco(lake, "search", "t", "--namespace", namespace)["hits"]] == [f"{namespace}.t"]
+    spark(f"ALTER TABLE {t} RENAME TO {namespace}.u")
+    assert [one["asset"] for one in _listed(lake, namespace, "--fresh")] == [f"{namespace}.u"]
+    spark(f"DROP TABLE {db}.u")
+    arco(lake, "fold", "--spark", "local[1]")
+    assert _listed(lake, namespace) == []
+    assert [one["retired"] for one in _listed(lake, namespace, "--retired")] == [True]
     # Nothing was checked, and no asset has it.
     for unchecked in ("quality_results", "materializations"):
         counted = arco(lake, "query", f"SELECT count(*) AS n FROM {unchecked}")["rows"]

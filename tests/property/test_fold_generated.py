@@ -3,6 +3,7 @@
 import random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from arco.fold.arrow_joins import joined as joined_columns
 from arco.fold.arrow_rows import arrow_schema, arrow_table, conformed, rows_of
 from arco.fold.contributions import order
 from arco.fold.joins import joined
-from arco.fold.shredding import shred, shred_for
+from arco.fold.shredding import SHREDDERS, shred, shred_for
 from arco.fold.tables import tables_of
 from arco.fold.vocabulary import BUCKET
 from arco.kernel.errors import InvalidInput, UnknownFormat
@@ -145,3 +146,10 @@ numbers = st.integers(0, 2**63 - 1)
 @given(st.tuples(numbers, numbers), st.tuples(numbers, numbers))
 def test_orders_compare_as_their_numbers_do(one: tuple[int, int], other: tuple[int, int]) -> None:
     assert (order(*one) < order(*other)) == (one < other)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_histories_have_every_event_that_a_head_folds(head: Head) -> None:
+    """What no history has, no test above has seen."""
+    told = {event.type for event in History(random.Random(1)).events(head, 500)}
+    assert told == set(SHREDDERS[head])

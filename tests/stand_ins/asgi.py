@@ -14,6 +14,7 @@ from arco.kernel.ids import UlidSource
 from arco.storage.memory import MemoryStore
 from arco.storage.port import ObjectStore
 from arco.surface.http.app import App, Setup
+from arco.surface.http.for_clients import ForClients
 from arco.surface.http.routes import Route
 from arco.surface.http.server_state import ServerState
 
@@ -40,7 +41,7 @@ class Answer:
 
 def make_app(setup: Setup | None = None, more: Sequence[Route] = (), store: ObjectStore | None = None) -> App:
     clock, entropy = SystemClock(), SeededEntropy(1)
-    state = ServerState(store or MemoryStore(clock), "memory://", {}, LocationPolicy(), clock, entropy)
+    state = ServerState(store or MemoryStore(clock), "memory://", ForClients(), LocationPolicy(), clock, entropy)
     return App(state, UlidSource(clock, entropy), setup, more)
 
 

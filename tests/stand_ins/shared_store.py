@@ -59,6 +59,11 @@ class Delayed:
             await self.land()
         self._answered.set()
 
+    def fall_silent(self) -> None:
+        """The reply to a write never comes, and whoever waits for it has heard so."""
+        self._result = Unknown("the reply got lost")
+        self._answered.set()
+
 
 @dataclass(eq=False)
 class _Rule:

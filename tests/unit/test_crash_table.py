@@ -5,6 +5,7 @@ every request are the simulator's; these are the named places, one at a time, in
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -16,24 +17,29 @@ import pytest
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.committer import Author
+from arco.catalog.feed import Feed
 from arco.catalog.idempotency import RequestKey, State
 from arco.catalog.model import Levels
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.settling import NeverLands, settle
+from arco.catalog.telling import Teller
+from arco.catalog.transaction_records import Status
 from arco.iceberg import requests
 from arco.kernel import crash_points
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import ArcoError, Fenced, NoSuchTable, Unavailable
+from arco.kernel.errors import ArcoError, Conflict, Fenced, NoSuchTable, Unavailable
 from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source, commit_key
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Condition, Object, ObjectInfo, Outcome
+from arco.txn.transactions import Transactions
 from stand_ins.hand_clock import HandClock
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP: Levels = ("shop",)
+SECOND = [{"action": "set-properties", "updates": {"c": "d"}}]
 PROPERTY = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 
 
@@ -58,8 +64,14 @@ class Store(MemoryStore):
         self._alive()
         return await super().put(key, data, condition)
 
+    def text(self, name: str) -> str:
+        return self._objects[name].data.decode()
+
     def names(self, part: str) -> list[str]:
         return sorted(key for key in self._objects if part in key)
+
+    def lines(self, key: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._objects[key].data.splitlines()]
 
 
 class Ground:
@@ -80,7 +92,7 @@ class Ground:
 
     async def prepare(self) -> None:
         await create_namespace(self.catalog.parts, SHOP, {}, self.other_key(), Author())
-        for name in ("orders", "old"):
+        for name in ("orders", "lines", "old"):
             await self.catalog.tables.create(SHOP, _table(name), self.other_key(), Source())
         await self.catalog.tables.drop(SHOP, "old", purge=False, key=self.other_key(), author=Author())
         await self.catalog.parts.afterwards.settle()
@@ -111,6 +123,9 @@ class Ground:
         result = await work(self)
         await self.catalog.parts.afterwards.settle()
         return result
+
+    def receipts(self) -> list[str]:
+        return [self.store.text(name) for name in self.store.names("/committed/")]
 
     async def load(self, name: str) -> Any:
         return (await self.catalog.tables.load(SHOP, name))[1]
@@ -251,6 +266,32 @@ async def after_register_named(ground: Ground) -> None:
     assert await ground.times_in_chain() == 1
 
 
+async def tell(ground: Ground) -> Any:
+    return await Teller(ground.store, Scope.of(), ground.clock, ground.entropy).tell()
+
+
+def told(ground: Ground) -> list[tuple[str, str]]:
+    """The events of names that are in the ledger, as often as they are: their ids and types."""
+    lines = [line for key in ground.store.names("/ledger/catalog/") for line in ground.store.lines(key)[1:]]
+    return [(event["id"], event["type"]) for event in lines]
+
+
+async def after_tell_appended(ground: Ground) -> None:
+    first = told(ground)
+    assert [kind for _, kind in first] == ["catalog.table_created.v1"] * 3 + ["catalog.table_dropped.v1"]
+    assert not ground.store.names("/core/told.json")
+    await tell(ground)
+    assert told(ground) == [*first, *first], "the same events again, under the same ids"
+    assert await tell(ground) == ()
+
+
+async def after_tell_marked(ground: Ground) -> None:
+    first = told(ground)
+    assert ground.store.names("/core/told.json")
+    assert await tell(ground) == ()
+    assert told(ground) == first
+
+
 async def settle_commit(ground: Ground) -> Any:
     return await settle(ground.catalog.parts, ground.key, "given up")
 
@@ -270,6 +311,106 @@ async def after_settle_marker_taken(ground: Ground) -> None:
     await after_settle(ground)
 
 
+async def transact(ground: Ground) -> None:
+    changes = [PROPERTY | {"identifier": {"namespace": list(SHOP), "name": name}} for name in ("orders", "lines")]
+    parsed = [requests.parse_commit_table(one) for one in changes]
+    await Transactions(ground.catalog).commit(parsed, ground.key, Source())
+
+
+NEW_UUID = "2f1f2c55-9dd7-4f0e-8a4a-0d9b7a1f3a77"
+
+
+async def transact_and_create(ground: Ground) -> None:
+    updates = [
+        {"action": "assign-uuid", "uuid": NEW_UUID},
+        {"action": "set-location", "location": f"s3://lake/default/default/data/new-{NEW_UUID}"},
+        {"action": "add-schema", "schema": {"type": "struct", "fields": []}},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    made = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    changes = [made | {"identifier": {"namespace": list(SHOP), "name": "new"}}]
+    changes += [PROPERTY | {"identifier": {"namespace": list(SHOP), "name": "orders"}}]
+    parsed = [requests.parse_commit_table(one) for one in changes]
+    await Transactions(ground.catalog).commit(parsed, ground.key, Source())
+
+
+async def after_txn_reserved(ground: Ground) -> None:
+    assert not await ground.exists("new")
+    assert (await ground.load("orders")).pointer.value.commit_number == 0
+    await ground.again(transact_and_create)
+    assert await ground.exists("new")
+    assert (await ground.load("orders")).pointer.value.commit_number == 1
+
+
+async def after_txn_named(ground: Ground) -> None:
+    assert await ground.exists("new")
+    assert (await ground.load("orders")).pointer.value.commit_number == 1
+    await ground.again(transact_and_create)
+    assert (await ground.load("orders")).pointer.value.commit_number == 1
+
+
+async def refuse_transaction(ground: Ground) -> None:
+    never = {"requirements": [{"type": "assert-current-schema-id", "current-schema-id": 77}]}
+    changes = [PROPERTY | never | {"identifier": {"namespace": list(SHOP), "name": "orders"}}]
+    parsed = [requests.parse_commit_table(one) for one in changes]
+    await Transactions(ground.catalog).commit(parsed, ground.key, Source())
+
+
+async def wait_for_transaction(ground: Ground) -> None:
+    """Behind another that is not decided: what is begun is given up."""
+    ground.key = RequestKey(new_uuid7(ground.clock, ground.entropy), "op", "hash")
+    await transact(ground)
+
+
+async def numbers(ground: Ground) -> list[int]:
+    return [(await ground.load(name)).pointer.value.commit_number for name in ("orders", "lines")]
+
+
+async def after_txn_undecided(ground: Ground) -> None:
+    assert await numbers(ground) == [0, 0]
+    await ground.again(transact)
+    assert await numbers(ground) == [1, 1]
+
+
+async def after_txn_decided(ground: Ground) -> None:
+    assert await numbers(ground) == [1, 1]
+    await ground.again(transact)
+    await ground.catalog.table_commits.commit(
+        SHOP, "orders", requests.parse_commit_table({"requirements": [], "updates": SECOND}), ground.other_key(), Source()
+    )
+    await ground.catalog.parts.afterwards.settle()
+    assert await numbers(ground) == [2, 1]
+    for number in (1, 2):
+        assert any(f'"commit_number":{number}' in text for text in ground.receipts())
+
+
+async def after_txn_aborted(ground: Ground) -> None:
+    with pytest.raises(Conflict, match="Requirement failed"):
+        await ground.again(refuse_transaction)
+    assert await numbers(ground) == [0, 0]
+
+
+async def after_txn_sent_back(ground: Ground) -> None:
+    record = await ground.catalog.parts.records.read(ground.key.key)
+    assert record is not None
+    assert record.value.status is Status.WAITING
+    await after_txn_undecided(ground)
+
+
+async def follow(ground: Ground) -> None:
+    await Feed(ground.catalog.parts).refresh()
+
+
+async def after_feed_page_written(ground: Ground) -> None:
+    (page,) = ground.store.names("/feed/pages/")
+    feed = Feed(ground.catalog.parts)
+    await feed.refresh()
+    assert ground.store.names("/feed/pages/") == [page]
+    shown = await feed.page(1)
+    assert shown is not None
+    assert [one["operation"]["operation-type"] for one in shown.events].count("create-table") == 3
+
+
 Step = Callable[[Ground], Awaitable[Any]]
 
 CRASHES: dict[str, tuple[Step, Step]] = {
@@ -283,14 +424,26 @@ CRASHES: dict[str, tuple[Step, Step]] = {
     "drop.tombstone_written": (drop, after_drop_tombstone_written),
     "undrop.named": (undrop, after_undrop_named),
     "register.named": (register, after_register_named),
+    "tell.appended": (tell, after_tell_appended),
+    "tell.marked": (tell, after_tell_marked),
+    "feed.page_written": (follow, after_feed_page_written),
     "settle.key_in_use": (settle_commit, after_settle),
     "settle.marker_taken": (settle_commit, after_settle_marker_taken),
     "settle.swing_dead": (settle_commit, after_settle_marker_taken),
+    "txn.claimed": (transact, after_txn_undecided),
+    "txn.prepared": (transact, after_txn_undecided),
+    "txn.reserved": (transact_and_create, after_txn_reserved),
+    "txn.named": (transact_and_create, after_txn_named),
+    "txn.decided": (transact, after_txn_decided),
+    "txn.aborted": (refuse_transaction, after_txn_aborted),
+    "txn.sent_back": (wait_for_transaction, after_txn_sent_back),
+    "txn.receipts_written": (transact, after_txn_decided),
+    "txn.finalized": (transact, after_txn_decided),
 }
 
 
 def points_in_code() -> Iterator[str]:
-    for path in (ROOT / "src" / "arco" / "catalog").glob("*.py"):
+    for path in (path for room in ("catalog", "txn") for path in (ROOT / "src" / "arco" / room).glob("*.py")):
         yield from re.findall(r'\breach\("([^"]+)"\)', path.read_text())
 
 
@@ -308,6 +461,8 @@ def test_what_the_table_says_of_a_crash_is_true(point: str) -> None:
         work, then = CRASHES[point]
         if work is settle_commit:  # there is something to settle: a commit whose process died before its swing
             await ground.die_at("commit.staged", commit)
+        if work is wait_for_transaction:  # there is one to wait for, whose process died before its decision
+            await ground.die_at("txn.prepared", transact)
         await ground.die_at(point, work)
         await then(ground)
 

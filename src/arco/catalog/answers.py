@@ -18,14 +18,19 @@ class Refusal(msgspec.Struct, frozen=True):
 
     code: str
     message: str
+    hint: str | None = None
+
+    @classmethod
+    def of(cls, error: ArcoError) -> "Refusal":
+        return cls(error.code, error.message, error.own_hint)
 
 
 def replayed_error(refusal: Refusal) -> ArcoError:
     """The error that a marker remembers."""
     for cls in _error_classes(ArcoError):
         if cls.code == refusal.code:
-            return cls(refusal.message)
-    return Conflict(refusal.message)
+            return cls(refusal.message, hint=refusal.hint)
+    return Conflict(refusal.message, hint=refusal.hint)
 
 
 def _error_classes(cls: type[ArcoError]) -> list[type[ArcoError]]:

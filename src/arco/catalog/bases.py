@@ -42,6 +42,9 @@ class Bases(Generic[M]):
         return self._known.get(uuid)
 
     def remember(self, base: Base[M]) -> None:
+        """Never what a transaction may change without touching the pointer."""
+        if base.pointer.value.pending is not None:
+            return
         uuid = base.pointer.value.table_uuid
         known = self._known.get(uuid)
         if known is None or known.pointer.generation <= base.pointer.generation:
@@ -56,6 +59,11 @@ class Bases(Generic[M]):
     async def read(self, uuid: str) -> Base[M] | None:
         """The table as it is now, from the store."""
         pointer = await self._ws.pointers.read(uuid)
+        return None if pointer is None else await self.at(pointer)
+
+    async def settled(self, uuid: str) -> Base[M] | None:
+        """The same for who will swing it: nothing is pending there."""
+        pointer = await self._ws.pointers.settled(uuid)
         return None if pointer is None else await self.at(pointer)
 
     async def at(self, pointer: Held[Pointer]) -> Base[M]:

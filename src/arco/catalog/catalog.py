@@ -21,6 +21,7 @@ from arco.iceberg.view_metadata import ViewMetadata
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.scope import Scope
+from arco.kernel.tallies import UNCOUNTED, Tallies
 from arco.storage.port import ObjectStore
 
 
@@ -35,6 +36,11 @@ class Catalog:
     view_commits: Commits[ViewMetadata, CommitView]
     registering_views: Registering[ViewMetadata]
 
+    def beside(self, scope: Scope) -> "Catalog":
+        """The catalog of another workspace of the same root, to be read."""
+        parts = self.parts
+        return Catalog.open(parts.tier1.store, parts.locations.base, scope, parts.clock, parts.entropy)
+
     @classmethod
     def open(
         cls,
@@ -45,10 +51,11 @@ class Catalog:
         entropy: Entropy,
         policy: LocationPolicy | None = None,
         choices: Choices | None = None,
+        tallies: Tallies = UNCOUNTED,
     ) -> Self:
         """A catalog on a store. Nothing is read or written before it is used."""
         rules = policy or LocationPolicy()
-        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, choices)
+        parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, choices, tallies)
         table, view = Tables(), Views()
         table_bases, view_bases = Bases(parts, table), Bases(parts, view)
         tables = Relations(parts, table, table_bases, rules.allows)

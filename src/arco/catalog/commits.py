@@ -13,7 +13,7 @@ one that the name means, before the swings under way were killed by a touch; and
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -21,50 +21,38 @@ import msgspec
 from arco.catalog.afterwards import together
 from arco.catalog.answers import Answer, replayed_error
 from arco.catalog.bases import Base, Bases
+from arco.catalog.groups import Again, Done, Fate, Groups, InUse, Landed, Open, TooLate
 from arco.catalog.history import Landing, landing
-from arco.catalog.idempotency import Marker, RequestKey, State
+from arco.catalog.idempotency import Marker, RequestKey, State, Tried
 from arco.catalog.lines import Lines, Place
 from arco.catalog.model import Entry, Levels
 from arco.catalog.names import missing
 from arco.catalog.once import refused
 from arco.catalog.pointer import Pointer
 from arco.catalog.standing import bring_in_step, in_step
-from arco.catalog.subject import Facts, Subject
+from arco.catalog.subject import Subject
+from arco.catalog.swinging import Swings
+from arco.catalog.versions import Committed, Prepared, Version, version_of
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, FixRequest, NotFound, OutcomeUnknown, Refresh, RetryLater
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.errors import ArcoError, Busy, FixRequest, NotFound, OutcomeUnknown, Refresh, RetryLater
+from arco.kernel.limits import (
+    COMMIT_LASTS_S_MAX,
+    CONTENTION_PAUSE_S_FIRST,
+    CONTENTION_PAUSE_S_MAX,
+    SWAP_ATTEMPTS_MAX,
+    TABLE_QUEUE_MAX,
+    TABLE_QUEUE_S_MAX,
+)
+from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import Phase
 from arco.storage.port import Lost, Unknown
-from arco.storage.readback import pause_s
 
 M = TypeVar("M")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared(Generic[M]):
-    """A commit that is computed and not yet written."""
-
-    base: Base[M]
-    metadata: M
-    location: str
-    event_id: str
-
-    @property
-    def number(self) -> int:
-        return self.base.pointer.value.commit_number + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Committed(Generic[M]):
-    """What is current after a commit."""
-
-    metadata: M
-    location: str
 
 
 class Commits(Generic[M, R]):
@@ -78,6 +66,20 @@ class Commits(Generic[M, R]):
         self.bases = bases
         self.allowed = allowed
         self.lines = Lines()
+        self.swings = Swings(workspace, subject, bases)
+        self.groups = Groups(self.swings, self.lines)
+
+    def require_room(self, levels: Levels, name: str, key: RequestKey) -> None:
+        """Before anything is done of a request: so many may be at one table, and the others come again.
+
+        One with a key of its client's may have been sent before, and have landed: nobody is told that nothing was done (C8).
+        """
+        entry = self.ws.tier1.names.find(levels, name, self.subject.kind)
+        if entry is not None and self.groups.length(entry.uuid) >= TABLE_QUEUE_MAX:
+            self.ws.tallies.add(Tallied.QUEUE_FULL)
+            if key.durable:
+                raise OutcomeUnknown("so many commits to one table are under way that this one was not looked at")
+            raise Busy("so many commits to one table are under way")
 
     async def commit(self, levels: Levels, name: str, request: R, key: RequestKey, source: Source) -> Committed[M]:
         """Commit, or raise why not. What a retry of a finished request gets is what it got the first time."""
@@ -92,7 +94,8 @@ class _Attempt(Generic[M, R]):
     ) -> None:
         self._ws = commits.ws
         self._bases = commits.bases
-        self._lines = commits.lines
+        self._swings = commits.swings
+        self._groups = commits.groups
         self._place = Place()
         self._subject = commits.subject
         self._allowed = commits.allowed
@@ -105,21 +108,35 @@ class _Attempt(Generic[M, R]):
         # The request may have been sent before: only our own claim says that it was not.
         self._in_doubt = key.durable
         self._heard = False
+        self._alone = False
+        self._begun_ms = commits.ws.clock.now_ms()
+        self._came_s = commits.ws.clock.monotonic_s()
+        self._began = False
 
     async def run(self) -> Committed[M]:
         with self._ws.markers.working(self._key):
+            began_s = self._came_s
             for attempt in range(SWAP_ATTEMPTS_MAX):
                 if attempt:
-                    await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
+                    self._ws.tallies.add(Tallied.COMMIT_RETRIED)
+                    await self._ws.clock.sleep(self._pause_s(attempt, self._ws.clock.monotonic_s() - began_s))
+                began_s = self._ws.clock.monotonic_s()
                 try:
+                    # Once from memory. Later on there may be a marker whose base is newer than what is remembered (C3).
                     done = await self._pass(warm=attempt == 0)
                 except RetryLater as silence:
                     if not self._in_doubt:
                         raise
                     raise OutcomeUnknown(f"this request may have been done before: {silence.message}") from silence
                 if done is not None:
+                    self._ws.tallies.add(Tallied.COMMIT_LANDED)
                     return done
         raise OutcomeUnknown("this table was changed by others all the time; the commit may be tried again")
+
+    def _pause_s(self, attempt: int, took_s: float) -> float:
+        """Whoever won the swing takes about as long as we did: who sleeps longer than that only comes later."""
+        longest_s = max(took_s, CONTENTION_PAUSE_S_FIRST) * 2.0 ** min(attempt - 1, 5)
+        return min(longest_s, CONTENTION_PAUSE_S_MAX) * self._ws.entropy.fraction()
 
     async def _pass(self, *, warm: bool) -> Committed[M] | None:
         """One pass over the steps. None if another is needed: the base was lost, or the name, or a marker was taken over."""
@@ -127,6 +144,7 @@ class _Attempt(Generic[M, R]):
             entry = await self._resolve()
             return await self._try(entry, warm=warm) if isinstance(entry, Entry) else entry
         except (FixRequest, Refresh) as refusal:
+            self._ws.tallies.add(Tallied.COMMIT_REFUSED)
             if self._heard:
                 raise
             return await self._refused(refusal)
@@ -141,11 +159,21 @@ class _Attempt(Generic[M, R]):
             entry = self._find()
         if entry is None:
             raise self._missing()
-        if self._marker is not None and self._marker.value.table_uuid != entry.uuid:
+        if self._must_settle(entry):
             landed = await self._settle()
             if landed is not None:
                 return landed
         return entry
+
+    def _must_settle(self, entry: Entry) -> bool:
+        """Whether an earlier attempt must be known to be dead before anything is prepared under another file name.
+
+        It was about another table; or it stood behind others in a group, and what it wrote is worth nothing without them.
+        """
+        if self._marker is None:
+            return False
+        tried = self._marker.value.tried
+        return self._marker.value.table_uuid != entry.uuid or (tried is not None and tried.is_behind_others)
 
     def _find(self) -> Entry | None:
         return self._ws.tier1.names.find(self._levels, self._name, self._subject.kind)
@@ -156,30 +184,81 @@ class _Attempt(Generic[M, R]):
     # One base
 
     async def _try(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
-        async with self._lines.at_the_head(entry.uuid) as self._place:
+        if self._may_join and self._groups.is_wanted(entry.uuid):
+            return await self._heard_of(entry, await self._groups.join(entry, self))
+        async with self._groups.turn(entry.uuid) as self._place:
+            if not self.begin_in_time():
+                self._ws.tallies.add(Tallied.QUEUE_TOO_OLD)
+                raise Busy("this commit waited too long for its turn at the table")
             return await self._commit_on_a_base(entry, warm=warm)
+
+    @property
+    def _may_join(self) -> bool:
+        """Not who was sent away by a group; nor who has a marker: its base never decreases, and a group goes by memory (C3)."""
+        return not self._alone and self._marker is None
+
+    async def _heard_of(self, entry: Entry, fate: Fate[M]) -> Committed[M] | None:
+        """What became of this request in a group."""
+        match fate:
+            case Landed(prepared):
+                self._ws.afterwards.do(self._finish_marker(prepared))
+                return Committed(prepared.metadata, prepared.location)
+            case Open(prepared, outcome):
+                self._in_doubt = True
+                return await self._look_back(entry, prepared, outcome)
+            case InUse():
+                return await self._resume()
+            case Again(alone):
+                self._alone = alone
+                return None
+            case TooLate():
+                raise Busy("this commit waited too long for its turn at the table")
+            case Done(result):
+                return result
+
+    async def commit_alone(self, entry: Entry, place: Place) -> Committed[M] | None:
+        """The turn of a group in which nobody else is."""
+        self._place = place
+        return await self._commit_on_a_base(entry, warm=True)
+
+    def begin_in_time(self) -> bool:
+        """Whether it may: only before its first turn does it matter how long it waited, for what has begun goes on."""
+        waited_s = 0.0 if self._began else self._ws.clock.monotonic_s() - self._came_s
+        self._began = True
+        return waited_s <= TABLE_QUEUE_S_MAX
 
     async def _commit_on_a_base(self, entry: Entry, *, warm: bool) -> Committed[M] | None:
         prepared = await self._prepare(entry, warm=warm)
         if not isinstance(prepared, Prepared):
             return prepared
-        if prepared.metadata is prepared.base.metadata:
+        if prepared.changes_nothing:
             return await self._nothing_to_do(entry, prepared)
         staged = await self._stage(entry, prepared)
         if not isinstance(staged, Prepared):
             return staged
         reach("commit.staged")
+        self._give_up_if_late()
         return await self._swing(entry, staged)
+
+    def is_in_time(self) -> bool:
+        """Files that nothing names are kept for a time, and those of this commit are named by nothing before it is staged: one
+        that is only staged after half a day must not land.
+        """
+        return self._ws.clock.now_ms() - self._begun_ms <= COMMIT_LASTS_S_MAX * 1000
+
+    def _give_up_if_late(self) -> None:
+        if not self.is_in_time():
+            raise RetryLater("this commit was under way for half a day, and its files may be gone", hint="write them anew")
 
     async def _prepare(self, entry: Entry, *, warm: bool) -> Prepared[M] | Committed[M] | None:
         """Compute the commit on a base: on what is remembered if that works, and never refuse on that alone."""
         known = self._bases.known(entry.uuid) if warm else None
         if known is not None and in_step(entry, known.pointer):
             try:
-                return self._computed(known)
+                return self.computed(known)
             except ArcoError:
                 self._bases.forget(entry.uuid)
-        base = await self._bases.read(entry.uuid)
+        base = await self._bases.settled(entry.uuid)
         if base is None or not in_step(entry, base.pointer):
             await self._ws.tier1.current()
             await self._bring_in_step(entry.uuid, base)
@@ -188,10 +267,10 @@ class _Attempt(Generic[M, R]):
         if landed is not None:
             return landed
         try:
-            return self._computed(base)
+            return self.computed(base)
         except (FixRequest, Refresh):
             await self._ws.tier1.current()
-            if self._is_named(entry):
+            if self.is_named(entry):
                 raise
             return None
 
@@ -202,14 +281,16 @@ class _Attempt(Generic[M, R]):
         if entry is not None:
             await bring_in_step(self._ws, self._subject, entry, None if base is None else base.pointer)
 
-    def _computed(self, base: Base[M]) -> Prepared[M]:
-        pointer = base.pointer.value
-        after = self._subject.committed(
-            base.metadata, self._request, self._ws.clock.now_ms(), pointer.metadata_location, self._allowed
+    def computed(self, base: Base[M], before: Version[M] | None = None) -> Prepared[M]:
+        """The commit on a base; in a group, behind what has not landed yet."""
+        behind = version_of(base) if before is None else before
+        metadata = self._subject.committed(
+            behind.metadata, self._request, self._ws.clock.now_ms(), behind.location, self._allowed
         )
-        name = self._ws.files.name(self._key, pointer.commit_number + 1)
-        location = self._subject.metadata_file(after, name)
-        return Prepared(base, after, location, self._ws.ulids.next())
+        number = behind.number + 1
+        name = self._ws.files.name(self._key, number, None if before is None else before.location)
+        location = self._subject.metadata_file(metadata, name)
+        return Prepared(base, behind, Version(number, location, metadata), self._ws.ulids.next())
 
     async def _nothing_to_do(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
         """The updates change nothing. That is an answer about now: name and pointer must still be what they were."""
@@ -217,7 +298,7 @@ class _Attempt(Generic[M, R]):
         names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
         pointer_check = asyncio.ensure_future(self._ws.pointers.is_unchanged(prepared.base.pointer))
         await together(names_check, pointer_check)
-        if names_check.result() and pointer_check.result() and self._is_named(entry):
+        if names_check.result() and pointer_check.result() and self.is_named(entry):
             return await self._unchanged(prepared)
         self._bases.forget(entry.uuid)
         await self._ws.tier1.current()
@@ -239,7 +320,7 @@ class _Attempt(Generic[M, R]):
                 return await self._resume()
         return Committed(prepared.metadata, location)
 
-    def _is_named(self, entry: Entry) -> bool:
+    def is_named(self, entry: Entry) -> bool:
         """Whether the name still means this table, as far as tier 1 is known now (C2)."""
         current = self._find()
         return current is not None and current.uuid == entry.uuid
@@ -252,33 +333,37 @@ class _Attempt(Generic[M, R]):
         Or the result, if the request was finished before; or None, if all begins anew: its marker was taken over, or the
         name means another table than we remembered.
         """
-        ws = self._ws
-        seen = ws.tier1.seen
-        pending = self._published(prepared)
-        marker_write = asyncio.ensure_future(self._write_marker(prepared, seen.sequence))
-        file_write = asyncio.ensure_future(
-            ws.files.write(prepared.location, self._subject.encode(prepared.metadata, prepared.location))
-        )
-        names_check = asyncio.ensure_future(ws.tier1.is_unchanged(seen))
-        await together(
-            marker_write,
-            file_write,
-            names_check,
-            ws.receipts.ensure(Phase.PENDING, entry.uuid, pending),
-            self._ensure_receipts(prepared.base),
-        )
-        marker, data, unchanged = marker_write.result(), file_write.result(), names_check.result()
+        tier1 = self._ws.tier1
+        seen = tier1.seen
+        writing = asyncio.ensure_future(self.write(prepared))
+        names_check = asyncio.ensure_future(tier1.is_unchanged(seen))
+        await together(writing, names_check, self._swings.ensure_receipts(prepared.base))
+        staged, unchanged = writing.result(), names_check.result()
+        if staged is None:
+            return await self._resume()
+        if not unchanged:
+            await tier1.renewed()
+        return staged if self.is_named(entry) else None
+
+    async def write(self, prepared: Prepared[M]) -> Prepared[M] | None:
+        """What is this request's own before the swing: claim, file and pending receipt. None if the key is in use."""
+        data = self._subject.encode(prepared.metadata, prepared.location)
+        uuid = prepared.base.pointer.value.table_uuid
+        marker_write = asyncio.ensure_future(self._write_marker(prepared, self._ws.tier1.seen.sequence))
+        file_write = asyncio.ensure_future(self._ws.files.write(prepared.location, data))
+        pending = self._ws.receipts.ensure(Phase.PENDING, uuid, self.published(prepared))
+        await together(marker_write, file_write, pending)
+        marker, written = marker_write.result(), file_write.result()
         if self._key.durable:
             if marker is None:
-                return await self._resume()
+                return None
             if self._marker is None:
                 self._in_doubt = False
             self._marker = marker
-        if not unchanged:
-            await ws.tier1.renewed()
-        if not self._is_named(entry):
-            return None
-        return replace(prepared, metadata=self._subject.decode(data, prepared.location))
+        if written is data:
+            return prepared
+        adopted = self._subject.decode(written, prepared.location)
+        return replace(prepared, after=replace(prepared.after, metadata=adopted))
 
     async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
         """Claim the key, or renew our claim for a new base: each swing has its own marker write before it."""
@@ -293,22 +378,19 @@ class _Attempt(Generic[M, R]):
             base_commit_number=base.commit_number,
             base_metadata_location=base.metadata_location,
             metadata_location=prepared.location,
+            commit_number=prepared.after.number,
         )
         if self._marker is None:
             return await self._ws.markers.claim(self._key, marker)
         return await self._ws.markers.renew(self._key, self._marker, marker)
 
-    async def _ensure_receipts(self, base: Base[M]) -> None:
-        if not base.receipts_exist:
-            await self._ws.receipts.ensure_published(base.pointer.value)
-
-    def _published(self, prepared: Prepared[M]) -> Published:
+    def published(self, prepared: Prepared[M]) -> Published:
         facts = self._subject.facts(prepared.metadata)
         return Published(
             event_id=prepared.event_id,
-            commit_number=prepared.number,
+            commit_number=prepared.after.number,
             metadata_location=prepared.location,
-            previous_metadata_location=prepared.base.pointer.value.metadata_location,
+            previous_metadata_location=prepared.before.location,
             snapshot_id=facts.snapshot_id,
             at_ms=facts.at_ms,
             source=self._source,
@@ -317,31 +399,21 @@ class _Attempt(Generic[M, R]):
     # Swing and after
 
     async def _swing(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
-        published = self._published(prepared)
-        after = next_pointer(prepared.base.pointer.value, published, self._subject.facts(prepared.metadata))
-        outcome = await self._ws.pointers.swing(prepared.base.pointer, after)
-        reach("commit.swung")
+        outcome = await self._swings.swing([(prepared, self.published(prepared))])
         match outcome:
-            case Swung(held):
-                self._bases.remember(Base(held, prepared.metadata))
-                return self._landed(entry, prepared, published)
-            case Overtaken():
-                self._bases.forget(entry.uuid)
-                return self._landed(entry, prepared, published)
+            case Swung() | Overtaken():
+                return self._landed(entry, prepared)
             case Lost() | Unknown():
-                self._bases.forget(entry.uuid)
                 self._in_doubt = True
-                return await self._look_back(entry, prepared, published, outcome)
+                return await self._look_back(entry, prepared, outcome)
 
-    async def _look_back(
-        self, entry: Entry, prepared: Prepared[M], published: Published, outcome: Lost | Unknown
-    ) -> Committed[M] | None:
+    async def _look_back(self, entry: Entry, prepared: Prepared[M], outcome: Lost | Unknown) -> Committed[M] | None:
         """Not a definite success: ask history before anything is computed again, for another attempt may share our file."""
         pointer = await self._ws.pointers.read(entry.uuid)
-        base_number = prepared.base.pointer.value.commit_number
-        match await landing(prepared.location, base_number, pointer, self._ws, self._subject):
+        tried = Tried(prepared.location, prepared.base.pointer.value.commit_number, prepared.after.number, self._begun_ms)
+        match await landing(tried, pointer, self._ws, self._subject):
             case Landing.LANDED:
-                return self._landed(entry, prepared, published)
+                return self._landed(entry, prepared)
             case Landing.NOT_YET if isinstance(outcome, Unknown):
                 raise OutcomeUnknown(f"the table's pointer did not say whether it was swung: {outcome.reason}")
             case Landing.NEVER | Landing.NOT_YET:
@@ -349,20 +421,12 @@ class _Attempt(Generic[M, R]):
                 self._in_doubt = False
                 return None
 
-    def _landed(self, entry: Entry, prepared: Prepared[M], published: Published) -> Committed[M]:
-        self._ws.afterwards.do(self._finish(entry, prepared, published))
-        return Committed(prepared.metadata, prepared.location)
-
-    async def _finish(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
+    def _landed(self, entry: Entry, prepared: Prepared[M]) -> Committed[M]:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
-        await together(self._write_receipt(entry, prepared, published), self._finish_marker(prepared))
-
-    async def _write_receipt(self, entry: Entry, prepared: Prepared[M], published: Published) -> None:
-        await self._ws.receipts.ensure(Phase.COMMITTED, entry.uuid, published)
-        reach("commit.receipt_written")
-        known = self._bases.known(entry.uuid)
-        if known is not None and known.pointer.value.metadata_location == prepared.location:
-            self._bases.remember(Base(known.pointer, known.metadata, receipts_exist=True))
+        self._ws.afterwards.do(
+            together(self._swings.write_receipts(entry.uuid, [self.published(prepared)]), self._finish_marker(prepared))
+        )
+        return Committed(prepared.metadata, prepared.location)
 
     async def _finish_marker(self, prepared: Prepared[M]) -> None:
         if self._marker is not None:
@@ -407,9 +471,7 @@ class _Attempt(Generic[M, R]):
         return None if marker.table_uuid is None else await self._ws.pointers.read(marker.table_uuid)
 
     async def _landing_of(self, marker: Marker, pointer: Held[Pointer] | None) -> Landing:
-        if marker.metadata_location is None or marker.base_commit_number is None:
-            return Landing.NEVER
-        return await landing(marker.metadata_location, marker.base_commit_number, pointer, self._ws, self._subject)
+        return await landing(marker.tried, pointer, self._ws, self._subject)
 
     async def _finish_for(self, held: Held[Marker], pointer: Held[Pointer] | None) -> Committed[M]:
         """The receipt and the answer that a commit's owner did not come to write."""
@@ -428,8 +490,6 @@ class _Attempt(Generic[M, R]):
             return landed
         self._marker = await self._ws.markers.renew(self._key, held, self._ws.markers.taken_over(held.value))
         self._heard = False
-        if held.value.table_uuid is not None:
-            self._bases.forget(held.value.table_uuid)
         return None
 
     # In doubt
@@ -458,7 +518,8 @@ class _Attempt(Generic[M, R]):
         if not self._in_doubt or held is None:
             return None
         for _ in range(SWAP_ATTEMPTS_MAX):
-            pointer = await self._pointer_of(held.value)
+            uuid = held.value.table_uuid
+            pointer = None if uuid is None else await self._ws.pointers.settled(uuid)
             match await self._landing_of(held.value, pointer):
                 case Landing.LANDED:
                     return await self._finish_for(held, pointer)
@@ -490,19 +551,3 @@ class _Attempt(Generic[M, R]):
         else:
             await self._ws.markers.renew(self._key, self._marker, refused(self._marker.value, refusal))
         raise refusal
-
-
-def next_pointer(base: Pointer, published: Published, facts: Facts) -> Pointer:
-    """The pointer after one commit."""
-    return msgspec.structs.replace(
-        base,
-        commit_number=published.commit_number,
-        metadata_location=published.metadata_location,
-        previous_metadata_location=published.previous_metadata_location,
-        snapshot_id=facts.snapshot_id,
-        refs=facts.refs,
-        last_sequence_number=facts.last_sequence_number,
-        updated_at_ms=published.at_ms,
-        updated_by=published.source,
-        published=(published,),
-    )

@@ -9,21 +9,24 @@ A refusal is never computed from memory alone: the manifest is checked again bef
 
 import asyncio
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 import msgspec
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.manifest import Commit, Manifest
+from arco.catalog.model import Reservation
 from arco.catalog.names import Draft
-from arco.catalog.operations import Operation, Void
+from arco.catalog.operations import Confirm, Operation, Release, Void
 from arco.catalog.tier1 import Found, Seen, Tier1
+from arco.catalog.transaction_records import Record, Records
 from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import ArcoError, Conflict, GivenUp, OutcomeUnknown, TooLarge
+from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
     COMMIT_GROUP_OPERATIONS_MAX,
@@ -31,6 +34,7 @@ from arco.kernel.limits import (
     MANIFEST_TAIL_COMMITS_MAX,
     OPERATION_BYTES_MAX,
     SWAP_ATTEMPTS_MAX,
+    TRANSACTION_STALE_S,
 )
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import CatalogCommitKey
@@ -68,8 +72,10 @@ class _Trial:
 class Committer:
     """The one place of a process that swings the catalog's manifest."""
 
-    def __init__(self, tier1: Tier1, clock: Clock, entropy: Entropy, turns: Turns | None = None) -> None:
+    def __init__(self, tier1: Tier1, clock: Clock, entropy: Entropy, records: Records, turns: Turns | None = None) -> None:
         self._tier1 = tier1
+        tier1.bring_in_names = self.bring_in_names
+        self._records = records
         self._turns = turns
         self.after_commit: Callable[[], None] = _nothing
         self._clock = clock
@@ -99,6 +105,30 @@ class Committer:
         await self.submit(Void(key_hash=key_hash), since=since)
         return await self._tier1.landed_at(key_hash, since) is None
 
+    async def bring_in_names(self) -> None:
+        """Commit what was decided of names that transactions keep."""
+        for operation in await self._decided_names():
+            with suppress(Conflict):
+                await self.submit(operation, since=self._tier1.seen.sequence)
+
+    async def _decided_names(self) -> list[Confirm | Release]:
+        """What is to be done with the names that transactions keep. One that is still undecided stays, until it is stale."""
+        due: list[Confirm | Release] = []
+        for reservation in list(self._tier1.names.reserved.values()):
+            record = await self._records.read(reservation.tx_id)
+            if record is not None and record.value.names(reservation.part()):
+                due.append(Confirm(key_hash=_reservation_key("confirm", reservation), reservation=reservation))
+                continue
+            if record is not None and record.value.may_decide(reservation.attempt):
+                stale_ms = self._clock.now_ms() - record.value.started_ms
+                if stale_ms <= TRANSACTION_STALE_S * 1000 or not await self._sent_back(record):
+                    continue
+            due.append(Release(key_hash=_reservation_key("release", reservation), reservation=reservation))
+        return due
+
+    async def _sent_back(self, record: Held[Record]) -> bool:
+        return isinstance(await self._records.send_back(record), Swung)
+
     async def _run(self) -> None:
         while self._queue:
             group, self._queue = self._queue[:COMMIT_GROUP_OPERATIONS_MAX], self._queue[COMMIT_GROUP_OPERATIONS_MAX:]
@@ -114,10 +144,12 @@ class Committer:
         for attempt in range(SWAP_ATTEMPTS_MAX):
             if attempt:
                 await self._clock.sleep(pause_s(min(attempt, 6), self._entropy))
-                await self._tier1.renewed()
+                await self._tier1.reread()
             await self._make_room()
+            # Before anything else: what is decided of a name is true already, whoever asks for it now.
+            group = [*(self._own(operation) for operation in await self._decided_names()), *group]
             trial = await self._try(group)
-            if trial.refused and attempt == 0 and not await self._tier1.is_unchanged(trial.seen):
+            if trial.refused and attempt == 0 and not await self._tier1.is_stored(trial.seen):
                 continue
             for waiting, error in trial.refused:
                 _refuse(waiting, error)
@@ -129,6 +161,12 @@ class Committer:
             group = [waiting for waiting in group if not waiting.settled.done()]
         for waiting in group:
             _refuse(waiting, Conflict("the catalog was changed by others all the time", hint="try again"))
+
+    def _own(self, operation: Operation) -> _Waiting:
+        """An operation of our own, beside those that somebody waits for."""
+        settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        settled.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return _Waiting(operation, self._tier1.seen.sequence, Author("arco"), settled)
 
     async def _try(self, group: list[_Waiting]) -> _Trial:
         """Try each in turn on the state that is known. What is in the chain already is settled and left out."""
@@ -222,6 +260,10 @@ class Committer:
     def _now_ms(self) -> int:
         """Commit times never go back along the chain, whatever the clocks of its writers say."""
         return max(self._clock.now_ms(), self._tier1.manifest.last_commit_ms)
+
+
+def _reservation_key(verb: str, reservation: Reservation) -> str:
+    return fingerprint("reservation", verb, reservation.tx_id, str(reservation.attempt), reservation.entry.uuid)
 
 
 def _nothing() -> None:

@@ -2,15 +2,19 @@
 
 A commit landed if its metadata file is the current one, or its committed receipt exists, or it is in the metadata log. It did
 not land, and never can, if the pointer moved past its base without it: invariant R makes the receipts complete below the
-head. The pointer is read first, the receipt after it: the other way round, a commit that lands in between is missed.
+head, for as long as they are kept. The pointer is read first, the receipt after it: the other way round, a commit that lands
+in between is missed.
 """
 
 from enum import Enum, auto
 from typing import Any, TypeVar
 
+from arco.catalog.idempotency import Tried
 from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Subject
 from arco.catalog.workspace import Workspace
+from arco.kernel.errors import OutcomeUnknown
+from arco.kernel.limits import HISTORY_KNOWN_S
 from arco.storage.cas import Held
 
 M = TypeVar("M")
@@ -23,24 +27,34 @@ class Landing(Enum):
 
 
 async def landing(
-    location: str,
-    base_commit_number: int,
-    pointer: Held[Pointer] | None,
-    ws: Workspace,
-    subject: Subject[M, Any, Any],
+    tried: Tried | None, pointer: Held[Pointer] | None, ws: Workspace, subject: Subject[M, Any, Any]
 ) -> Landing:
     """What became of a commit, judged from a pointer that was read before this call."""
-    if pointer is None:
+    if pointer is None or tried is None:
         return Landing.NEVER
-    current = pointer.value
+    current, location = pointer.value, tried.location
     if current.metadata_location == location or any(one.metadata_location == location for one in current.published):
         return Landing.LANDED
-    if current.commit_number <= base_commit_number:
+    if current.commit_number <= tried.base_number:
         return Landing.NOT_YET
     data = await ws.files.find(location)
     if data is None:
+        # Never written; or its table deletes metadata files some time after their commits.
+        _need_memory(ws, tried.begun_ms)
         return Landing.NEVER
-    if await ws.receipts.exists(location, base_commit_number + 1, subject.facts(subject.decode(data, location)).at_ms):
+    if await ws.receipts.exists(location, tried.number, subject.facts(subject.decode(data, location)).at_ms):
         return Landing.LANDED
     latest = subject.decode(await ws.files.read(current.metadata_location), current.metadata_location)
-    return Landing.LANDED if location in subject.facts(latest).previous_locations else Landing.NEVER
+    if location in subject.facts(latest).previous_locations:
+        return Landing.LANDED
+    written_ms = await ws.files.written_ms(location)
+    _need_memory(ws, tried.begun_ms if written_ms is None else written_ms)
+    return Landing.NEVER
+
+
+def _need_memory(ws: Workspace, since_ms: int) -> None:
+    """Receipts are collected after a while: that there is none says nothing of a commit that was prepared before."""
+    if ws.clock.now_ms() - since_ms > HISTORY_KNOWN_S * 1000:
+        raise OutcomeUnknown(
+            "this commit was begun so long ago that its record may be gone", hint="look at the table's history"
+        )

@@ -9,9 +9,7 @@ The same record serves all mutations of a workspace: a table in its name would h
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,13 +17,15 @@ from typing import Any
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal
+from arco.catalog.in_hand import InHand
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
-from arco.kernel.ids import IdempotencyKey, KeyHash, TimedIdempotencyKey, UlidSource, is_uuid7
+from arco.kernel.ids import IdempotencyKey, KeyHash, TimedIdempotencyKey, UlidSource, is_uuid7, time_said
 from arco.kernel.limits import (
     DUPLICATE_POLL_S,
     DUPLICATE_WAIT_S,
+    HISTORY_KNOWN_S,
     IDEMPOTENCY_KEY_LEAD_S,
     IDEMPOTENCY_LIFETIME_S,
     IDEMPOTENCY_TAKEOVER_S,
@@ -49,8 +49,23 @@ class State(StrEnum):
         return self in {State.COMMITTED, State.FAILED}
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A commit that was prepared: its file, the commit that was current then, its own number, and when it was begun."""
+
+    location: str
+    base_number: int
+    number: int
+    begun_ms: int
+
+    @property
+    def is_behind_others(self) -> bool:
+        """In a group, on versions that may never land: its file must not be adopted."""
+        return self.number > self.base_number + 1
+
+
 class Marker(msgspec.Struct, frozen=True):
-    """What is known of one key. `owner` is the process that works on it."""
+    """What is known of one key. `owner` is the process that works on it. `commit_number` is there if it stands behind others."""
 
     state: State
     key: str
@@ -69,6 +84,15 @@ class Marker(msgspec.Struct, frozen=True):
     base_metadata_location: str | None = None
     metadata_location: str | None = None
     owner: str | None = None
+    commit_number: int | None = None
+
+    @property
+    def tried(self) -> Tried | None:
+        """The commit that this request was last about to make."""
+        if self.metadata_location is None or self.base_commit_number is None:
+            return None
+        number = self.commit_number or self.base_commit_number + 1
+        return Tried(self.metadata_location, self.base_commit_number, number, self.minted_ms)
 
 
 class _MarkerCodec:
@@ -113,19 +137,11 @@ class Markers:
         self._clock = clock
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
-        self._owner = self._ulids.next()
-        self._working: Counter[str] = Counter()
+        self._in_hand = InHand(self._ulids.next())
 
-    @contextmanager
-    def working(self, key: RequestKey) -> Iterator[None]:
+    def working(self, key: RequestKey) -> AbstractContextManager[None]:
         """While this process works on a key. A marker of ours on which nobody works any more was left unfinished."""
-        self._working[key.hash] += 1
-        try:
-            yield
-        finally:
-            self._working[key.hash] -= 1
-            if not self._working[key.hash]:
-                del self._working[key.hash]
+        return self._in_hand.working(key.hash)
 
     def request_key(self, key: str | None, operation: str, request_hash: str) -> RequestKey:
         """The key of a request. One past its lifetime is refused before anything is written."""
@@ -144,7 +160,7 @@ class Markers:
         """A marker for a first attempt. `minted_ms` stays when it is taken over: what is made of it must stay the same."""
         now_ms = self._clock.now_ms()
         return Marker(
-            State.IN_PROGRESS, key.key, key.operation, key.request_hash, now_ms, 1, since, now_ms, owner=self._owner
+            State.IN_PROGRESS, key.key, key.operation, key.request_hash, now_ms, 1, since, now_ms, owner=self._in_hand.owner
         )
 
     def object(self, key: RequestKey) -> CasObject[Marker]:
@@ -152,8 +168,22 @@ class Markers:
         return CasObject(self._store, name, _MarkerCodec(), self._clock, self._entropy)
 
     async def claim(self, key: RequestKey, marker: Marker) -> Held[Marker] | None:
-        """Write the first marker of a key; None if there is one already."""
-        return _held(await self.object(key).create(marker), "claim")
+        """Write the first marker of a key; None if there is one already.
+
+        A claim that was under way for a day proves nothing: there may have been a marker, and upkeep collected it. Looking at the
+        time before the claim would leave room for a pause between the two.
+        """
+        held = _held(await self.object(key).create(marker), "claim")
+        if held is not None and self._may_be_forgotten(key):
+            raise OutcomeUnknown(
+                "this request was sent so long ago that its record may be gone", hint="look whether it was done"
+            )
+        return held
+
+    def _may_be_forgotten(self, key: RequestKey) -> bool:
+        """Half of the time that a marker is kept beyond its lifetime is left for clocks that differ."""
+        said_ms = time_said(key.key)
+        return said_ms is not None and self._clock.now_ms() - said_ms > HISTORY_KNOWN_S * 1000
 
     async def renew(self, key: RequestKey, held: Held[Marker], marker: Marker) -> Held[Marker]:
         """Replace our own marker. Raises if somebody took it over: this attempt is over then."""
@@ -189,12 +219,12 @@ class Markers:
 
     def _is_stale(self, key: RequestKey, marker: Marker) -> bool:
         """Silent for too long; or left by this very process, where only the asking attempt works on it now."""
-        left_by_us = marker.owner == self._owner and self._working[key.hash] <= 1
+        left_by_us = self._in_hand.left_by_us(marker.owner, key.hash)
         return left_by_us or self._clock.now_ms() - marker.started_ms > IDEMPOTENCY_TAKEOVER_S * 1000
 
     def taken_over(self, marker: Marker) -> Marker:
         return msgspec.structs.replace(
-            marker, started_ms=self._clock.now_ms(), attempt=marker.attempt + 1, owner=self._owner
+            marker, started_ms=self._clock.now_ms(), attempt=marker.attempt + 1, owner=self._in_hand.owner
         )
 
 

@@ -63,6 +63,10 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
 
+    def is_busy(self, uuid: str) -> bool:
+        """Whether anybody is at the head of a line."""
+        return uuid in self._lines
+
     @asynccontextmanager
     async def at_the_head(self, uuid: str) -> AsyncIterator[Place]:
         """Wait for one's turn at a table."""

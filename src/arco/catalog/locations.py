@@ -5,9 +5,11 @@ Arco places lies under the root; a location outside is another store's business 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.limits import METADATA_CACHE_FILES_MAX
 from arco.storage.port import check_key
 
 
@@ -29,6 +31,7 @@ class Locations:
         return check_key(plain.removeprefix(prefix))
 
 
+@lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
 def normal_uri(uri: str) -> str:
     """One spelling for the ways clients write one location: `file:/a`, `file:///a` and `/a`; `s3a://b` and `s3://b`."""
     if any(character < " " or character == "\x7f" for character in uri):

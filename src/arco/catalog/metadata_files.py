@@ -2,7 +2,7 @@
 
 The name is the commit's number and a hash over the key and the request. So two attempts of one request on one base share a
 name, and whoever finds the file there adopts its bytes: a stalled attempt and its successor converge on one commit. Two
-different requests can never share one.
+different requests can never share one. In a group the hash also covers the file that the commit stands behind.
 """
 
 from collections import OrderedDict
@@ -19,6 +19,9 @@ from arco.kernel.limits import METADATA_CACHE_FILES_MAX
 from arco.storage.port import Absent, HasFolders, Landed, Lost, ObjectStore
 from arco.storage.readback import put_settled
 
+_REQUEST_DIGITS = 20
+"""So many digits of a name say which request it is, in whatever group."""
+
 
 class MetadataFiles:
     """The metadata files under one root. Files never change, so what was read once is remembered."""
@@ -33,9 +36,15 @@ class MetadataFiles:
         self._entropy = entropy
         self._cache: OrderedDict[str, bytes] = OrderedDict()
 
-    def name(self, key: RequestKey, commit_number: int) -> str:
-        """The file name of one commit of one request."""
-        return f"{commit_number:05}-{fingerprint('metadata file', key.key, key.request_hash)[:32]}.metadata.json"
+    def name(self, key: RequestKey, commit_number: int, behind: str | None = None) -> str:
+        """The file name of one commit of one request. `behind`: the file of the commit before it, if that has not landed yet.
+
+        The same request behind another commit is another file: bytes that are adopted must be computed on the same version.
+        """
+        told = fingerprint("metadata file", key.key, key.request_hash)[:32]
+        if behind is not None:
+            told = told[:_REQUEST_DIGITS] + fingerprint("behind", told, behind)[: 32 - _REQUEST_DIGITS]
+        return f"{commit_number:05}-{told}.metadata.json"
 
     async def write(self, location: str, data: bytes) -> bytes:
         """Write a file, or adopt the one that is there: the bytes that count from now on."""
@@ -70,6 +79,12 @@ class MetadataFiles:
         if await store.head(key) is None:
             raise _no_file(location)
 
+    async def written_ms(self, location: str) -> int | None:
+        """When a file was written, by the store's clock."""
+        store, key = self._where(location)
+        info = await store.head(key)
+        return None if info is None else info.modified_ms
+
     async def find(self, location: str) -> bytes | None:
         if location in self._cache:
             self._cache.move_to_end(location)
@@ -80,6 +95,18 @@ class MetadataFiles:
             return None
         self._remember(location, found.data)
         return found.data
+
+    async def size_bytes(self, location: str) -> int | None:
+        """How large a file of a table is; None only if it definitely is not there."""
+        store, key = self._where(location)
+        info = await store.head(key)
+        return None if info is None else info.size_bytes
+
+    async def fetch(self, location: str) -> bytes | None:
+        """Any file of a table, for who reads it once: it is not remembered."""
+        store, key = self._where(location)
+        found = await store.get(key)
+        return None if found is None else found.data
 
     def _where(self, location: str) -> tuple[ObjectStore, str]:
         key = self._locations.key(location)

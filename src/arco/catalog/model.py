@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from arco.catalog.transaction_records import Part
+
 Levels = tuple[str, ...]
 """The levels of a namespace, outermost first."""
 
@@ -102,6 +104,18 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def full_name(self) -> str:
         return dotted(self.namespace, self.name)
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """A name that a transaction takes if it is committed: the entry exists if and only if the record names exactly this part."""
+
+    entry: Entry
+    tx_id: str
+    attempt: int
+    metadata_location: str
+
+    def part(self) -> Part:
+        return Part(self.entry.uuid, self.metadata_location, self.attempt)
 
 
 class Dropped(msgspec.Struct, frozen=True):

@@ -10,9 +10,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from arco.catalog.model import Dropped, Entry, Format, FormerName, Governance, Kind, Levels, Namespace, dotted
+from arco.catalog.model import Dropped, Entry, Format, FormerName, Governance, Kind, Levels, Namespace, Reservation, dotted
 from arco.catalog.operations import (
     ChangeNamespace,
+    Confirm,
     Create,
     CreateNamespace,
     Describe,
@@ -20,7 +21,9 @@ from arco.catalog.operations import (
     DropNamespace,
     Operation,
     Purge,
+    Release,
     Rename,
+    Reserve,
     Undrop,
     Void,
 )
@@ -33,7 +36,9 @@ from arco.kernel.errors import (
     NoSuchTable,
     NoSuchView,
     NotFound,
+    RetryLater,
 )
+from arco.kernel.limits import LISTINGS_REMEMBERED_MAX
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,8 +54,10 @@ class Names:
         self.entries: dict[Place, Entry] = {}
         self.places: dict[str, Place] = {}
         self.dropped: dict[str, Dropped] = {}
+        self.reserved: dict[Place, Reservation] = {}
         self._dropped_at: dict[Place, set[str]] = {}
         self._members: dict[Levels, dict[str, Entry]] = {}
+        self._listed: dict[tuple[Levels, Kind], tuple[Entry, ...]] = {}
         self._children: dict[Levels, set[Levels]] = {}
 
     def namespace(self, levels: Levels) -> Namespace:
@@ -73,11 +80,18 @@ class Names:
         place = self.places.get(uuid)
         return None if place is None else self.entries[place]
 
-    def members(self, levels: Levels, kind: Kind) -> list[Entry]:
-        """The tables or views of a namespace, by name."""
+    def members(self, levels: Levels, kind: Kind) -> tuple[Entry, ...]:
+        """The tables or views of a namespace, by name. Remembered until one of them changes: lists are asked page by page."""
         self.namespace(levels)
-        found = [entry for entry in self._members.get(levels, {}).values() if entry.kind is kind]
-        return sorted((entry for entry in found if entry.format is Format.ICEBERG), key=lambda entry: entry.name)
+        found = self._listed.get((levels, kind))
+        if found is None:
+            some = self._members.get(levels, {}).values()
+            mine = (entry for entry in some if entry.kind is kind and entry.format is Format.ICEBERG)
+            found = tuple(sorted(mine, key=lambda entry: entry.name))
+            if len(self._listed) >= LISTINGS_REMEMBERED_MAX:
+                self._listed.clear()
+            self._listed[levels, kind] = found
+        return found
 
     def inhabitants(self, levels: Levels) -> list[Entry]:
         """Everything in a namespace, of every kind and format, by name."""
@@ -104,6 +118,8 @@ class Names:
             self._children.setdefault(levels[:-1], set()).add(levels)
 
     def put_entry(self, place: Place, entry: Entry | None) -> None:
+        for kind in Kind:
+            self._listed.pop((place[0], kind), None)
         previous = self.entries.pop(place, None)
         if previous is not None:
             del self._members[place[0]][place[1]]
@@ -121,6 +137,11 @@ class Names:
         if dropped is not None:
             self.dropped[uuid] = dropped
             self._dropped_at.setdefault((dropped.entry.namespace, dropped.entry.name), set()).add(uuid)
+
+    def put_reserved(self, place: Place, reservation: Reservation | None) -> None:
+        self.reserved.pop(place, None)
+        if reservation is not None:
+            self.reserved[place] = reservation
 
 
 class _Layer(Generic[K, V]):
@@ -147,6 +168,7 @@ class Draft:
         self._entries = _Layer(names.entries)
         self._places = _Layer(names.places)
         self._dropped = _Layer(names.dropped)
+        self._reserved = _Layer(names.reserved)
         self._growth: dict[Levels, int] = {}
 
     def apply(self, operation: Operation, at_ms: int) -> None:
@@ -170,6 +192,8 @@ class Draft:
                 self._describe(operation, at_ms)
             case Purge():
                 self._purge(operation)
+            case Reserve() | Confirm() | Release():
+                self._keep(operation)
             case Void():
                 pass
 
@@ -182,6 +206,8 @@ class Draft:
             self._names.put_entry(place, entry)
         for uuid, dropped in self._dropped.changed.items():
             self._names.put_dropped(uuid, dropped)
+        for place, reservation in self._reserved.changed.items():
+            self._names.put_reserved(place, reservation)
 
     def changes(self) -> Iterator[tuple[str, str, msgspec.Struct | None]]:
         """What was changed, as (kind, key, document or None), for a checkpoint."""
@@ -191,6 +217,8 @@ class Draft:
             yield "entry", encode_levels((*levels, name)), entry
         for uuid, dropped in self._dropped.changed.items():
             yield "dropped", uuid, dropped
+        for (levels, name), reservation in self._reserved.changed.items():
+            yield "reserved", encode_levels((*levels, name)), reservation
 
     # Namespaces
 
@@ -208,6 +236,9 @@ class Draft:
         self._need_namespace(levels)
         if self._names.population(levels) + self._growth.get(levels, 0):
             raise NamespaceNotEmpty(f"Namespace {dotted(levels)} is not empty.")
+        for place in {*self._names.reserved, *self._reserved.changed}:
+            if place[0] == levels:
+                self._need_unreserved(*place)
         self._namespaces.set(levels, None)
         self._grow(levels[:-1], -1)
 
@@ -255,6 +286,7 @@ class Draft:
     def _rename(self, operation: Rename, at_ms: int) -> None:
         entry = self._need_binding(operation.uuid, operation.binding)
         self._need_namespace(operation.namespace)
+        self._need_unreserved(operation.namespace, operation.name)
         taken = self._entries.get((operation.namespace, operation.name))
         if taken is not None:
             to, what = dotted(operation.namespace, operation.name), taken.kind.capitalize()
@@ -288,6 +320,62 @@ class Draft:
         self._need_dropped(operation.uuid, operation.drop_id)
         self._dropped.set(operation.uuid, None)
 
+    # Names that transactions keep
+
+    def _keep(self, operation: Reserve | Confirm | Release) -> None:
+        match operation:
+            case Reserve():
+                self._reserve(operation)
+            case Confirm():
+                self._reserved.set(self._need_reserved(operation.reservation), None)
+                self._place(operation.reservation.entry)
+            case Release():
+                self._reserved.set(self._need_reserved(operation.reservation), None)
+
+    def _reserve(self, operation: Reserve) -> None:
+        wanted = operation.reservation
+        entry, place = wanted.entry, (wanted.entry.namespace, wanted.entry.name)
+        if operation.minted_ms < self._boundary_ms:
+            raise Conflict("this creation was begun before the last clean-up", hint="create it again")
+        self._need_namespace(entry.namespace)
+        there = self._reserved.get(place)
+        if there is None or there.tx_id != wanted.tx_id or there.attempt > wanted.attempt:
+            self._need_unreserved(*place)
+        self._need_untaken(*place, entry.kind)
+        self._need_new(entry)
+        self._reserved.set(place, wanted)
+
+    def _need_reserved(self, reservation: Reservation) -> Place:
+        place = (reservation.entry.namespace, reservation.entry.name)
+        if self._reserved.get(place) != reservation:
+            raise Conflict(f"{dotted(*place)} is no longer reserved for this attempt")
+        return place
+
+    def _need_unreserved(self, levels: Levels, name: str) -> None:
+        """Whether the name is taken is for its transaction to decide."""
+        there = self._reserved.get((levels, name))
+        if there is not None:
+            raise RetryLater(f"transaction {there.tx_id} is about to create {dotted(levels, name)}")
+
+    def _need_unreserved_identity(self, entry: Entry) -> None:
+        """One identity, one name: a transaction that keeps another name for it may be committed yet."""
+        for place in {*self._names.reserved, *self._reserved.changed}:
+            there = self._reserved.get(place)
+            if there is not None and there.entry.uuid == entry.uuid and place != (entry.namespace, entry.name):
+                raise RetryLater(f"transaction {there.tx_id} is about to create {entry.uuid} as {dotted(*place)}")
+
+    def _need_new(self, entry: Entry) -> None:
+        self._need_unnamed(entry)
+        dropped = self._dropped.get(entry.uuid)
+        if dropped is not None:
+            raise AlreadyExists(f"A dropped table has the same identity: {dropped.entry.full_name}")
+
+    def _need_unnamed(self, entry: Entry) -> None:
+        self._need_unreserved_identity(entry)
+        holder = self._places.get(entry.uuid)
+        if holder is not None:
+            raise AlreadyExists(f"Table already exists with the same identity: {dotted(*holder)}")
+
     # What must be there, and what must not
 
     def _need_namespace(self, levels: Levels) -> Namespace:
@@ -297,6 +385,10 @@ class Draft:
         return found
 
     def _need_free(self, levels: Levels, name: str, kind: Kind) -> None:
+        self._need_unreserved(levels, name)
+        self._need_untaken(levels, name, kind)
+
+    def _need_untaken(self, levels: Levels, name: str, kind: Kind) -> None:
         taken = self._entries.get((levels, name))
         if taken is None:
             return
@@ -307,8 +399,7 @@ class Draft:
     def _need_identity(self, operation: Create) -> None:
         """An identity that nothing has; or that of a dropped table, if this creation is meant to revive exactly it."""
         entry = operation.entry
-        if self._places.get(entry.uuid) is not None:
-            raise AlreadyExists(f"Table already exists with the same identity: {entry.full_name}")
+        self._need_unnamed(entry)
         dropped = self._dropped.get(entry.uuid)
         if (None if dropped is None else dropped.drop_id) != operation.revives:
             raise Conflict("a table with this identity was dropped or restored meanwhile")

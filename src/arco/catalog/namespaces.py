@@ -8,11 +8,13 @@ from arco.catalog.model import Levels
 from arco.catalog.once import submit_once
 from arco.catalog.operations import ChangeNamespace, CreateNamespace, DropNamespace, Operation
 from arco.catalog.workspace import Workspace
+from arco.iceberg.guardrails import check_properties
 
 
 async def create_namespace(
     ws: Workspace, levels: Levels, properties: dict[str, str], key: RequestKey, author: Author
 ) -> None:
+    check_properties(properties)
     operation = CreateNamespace(key_hash=key.hash, id=ws.ulids.next(), levels=levels, properties=properties)
     await _commit(ws, operation, key, author)
 
@@ -33,6 +35,7 @@ async def change_namespace(
     ws: Workspace, levels: Levels, removals: tuple[str, ...], updates: dict[str, str], key: RequestKey, author: Author
 ) -> Changes:
     """Set and remove properties. What was removed and what was missing is said as of the first time it was asked."""
+    check_properties((*removals, *updates))
     before = (await ws.tier1.current()).names.namespaces.get(levels)
     had = {} if before is None else before.properties
     wanted = tuple(dict.fromkeys(removals))

@@ -146,4 +146,4 @@ async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
 
 def refused(marker: Marker, refusal: ArcoError) -> Marker:
     """A marker that will say the same no to every retry."""
-    return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal(refusal.code, refusal.message))
+    return msgspec.structs.replace(marker, state=State.FAILED, refusal=Refusal.of(refusal))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from arco.catalog.model import ColumnNote, Entry, Levels
+from arco.catalog.model import ColumnNote, Entry, Levels, Reservation
 
 
 class _Operation(msgspec.Struct, frozen=True, tag_field="op", kw_only=True):
@@ -84,8 +84,41 @@ class Purge(_Operation, frozen=True, tag="purge"):
     drop_id: str
 
 
+class Reserve(_Operation, frozen=True, tag="reserve"):
+    """A transaction keeps a name for a table that it creates. Nobody sees it before its record says that it was committed."""
+
+    reservation: Reservation
+    minted_ms: int
+
+
+class Confirm(_Operation, frozen=True, tag="confirm"):
+    """A reserved name becomes what it was reserved for: its transaction was committed."""
+
+    reservation: Reservation
+
+
+class Release(_Operation, frozen=True, tag="release"):
+    """A reserved name is free again: that attempt of its transaction came to nothing."""
+
+    reservation: Reservation
+
+
 class Void(_Operation, frozen=True, tag="void"):
     """Nothing. A key that is in the chain with it was refused: whoever still works on it stops, and nobody finishes it."""
 
 
-Operation = CreateNamespace | DropNamespace | ChangeNamespace | Create | Drop | Undrop | Rename | Describe | Purge | Void
+Operation = (
+    CreateNamespace
+    | DropNamespace
+    | ChangeNamespace
+    | Create
+    | Drop
+    | Undrop
+    | Rename
+    | Describe
+    | Purge
+    | Reserve
+    | Confirm
+    | Release
+    | Void
+)

@@ -16,6 +16,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import KeyHash
+from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Published, Receipt, commit_key, decode_receipt, receipt_name
 from arco.storage.keys import Phase
@@ -32,6 +33,8 @@ class Receipts:
         self._clock = clock
         self._entropy = entropy
         self._writing: dict[str, asyncio.Future[None]] = {}
+        self.written: dict[str, None] = {}
+        """Committed receipts that this process has written, oldest first: the newest of them, for who looks for new ones."""
 
     async def ensure(self, phase: Phase, table_uuid: str, commit: Published) -> None:
         """Make sure that a receipt exists; it may be there already. Raises if the store does not say.
@@ -55,6 +58,10 @@ class Receipts:
             raise OutcomeUnknown(
                 f"the receipt of {receipt.commit.metadata_location} could not be written: {outcome.reason}"
             )
+        if receipt.phase is Phase.COMMITTED:
+            self.written[name] = None
+            if len(self.written) > FEED_WRITTEN_NAMES_MAX:
+                self.written.pop(next(iter(self.written)))
 
     async def ensure_published(self, pointer: Pointer) -> None:
         """Invariant R, before anybody swings this pointer again."""

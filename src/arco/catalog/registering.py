@@ -18,6 +18,7 @@ from arco.catalog.answers import Answer
 from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.locations import normal_uri
 from arco.catalog.model import Entry, Levels, Start
 from arco.catalog.once import once
 from arco.catalog.operations import Create
@@ -28,6 +29,7 @@ from arco.iceberg.guardrails import Allowed, check_locations
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import (
     AlreadyExists,
+    Conflict,
     CorruptObject,
     FixRequest,
     InvalidInput,
@@ -112,7 +114,7 @@ class Registering(Generic[M]):
         names = (await self._ws.tier1.current()).names
         dropped, holder = names.dropped.get(uuid), names.by_uuid(uuid)
         before = holder or (None if dropped is None else dropped.entry)
-        binding = 1 + (before.binding if before is not None else await self._binding_of_old(uuid))
+        binding = 1 + (before.binding if before is not None else await self._binding_of_old(uuid, location))
         fresh = self._relations.new_entry(uuid, levels, name, self._subject.place(metadata), now_ms)
         entry = msgspec.structs.replace(fresh, binding=binding, start=Start(location, binding))
         if dropped is not None:
@@ -120,12 +122,19 @@ class Registering(Generic[M]):
         revives = None if dropped is None else dropped.drop_id
         return Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms, revives=revives)
 
-    async def _binding_of_old(self, uuid: str) -> int:
-        """The last binding of a table that tier 1 has forgotten: its tombstone must not be taken for one of the new table."""
+    async def _binding_of_old(self, uuid: str, location: str) -> int:
+        """The last binding of a table that tier 1 has forgotten: its tombstone must not be taken for one of the new table.
+
+        Its files are upkeep's. Whoever has a copy of them registers it in another place.
+        """
         pointer = await self._ws.pointers.read(uuid)
         if pointer is None:
             return 0
         tombstone = pointer.value.tombstone
+        if tombstone is not None and _folder(pointer.value.metadata_location) == _folder(location):
+            raise Conflict(
+                "this table was purged, and its files are being deleted", hint="register a copy in another place"
+            )
         return max(pointer.value.binding, 0 if tombstone is None else tombstone.binding)
 
     async def _replace(self, taken: Entry, creation: Create, key: RequestKey, marker: Marker, author: Author) -> None:
@@ -149,6 +158,11 @@ class Registering(Generic[M]):
                 raise OutcomeUnknown("this registration was finished by others meanwhile") from None
             await self._relations.stand(taken.uuid)
             raise
+
+
+def _folder(location: str) -> str:
+    """The folder that a metadata file lies in, spelled in one way."""
+    return normal_uri(location).rpartition("/")[0]
 
 
 async def _until_it_holds_still(name_it: Callable[[], Awaitable[str]]) -> str:

@@ -30,9 +30,10 @@ from arco.iceberg.guardrails import Allowed, nowhere_else
 from arco.iceberg.locations import same_place
 from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchTable, NotFound, OutcomeUnknown
-from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid4
+from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchNamespace, NoSuchTable, NotFound, OutcomeUnknown
+from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid7, time_said
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Swung
 from arco.storage.keys import Slug, table_folder, view_folder
@@ -64,6 +65,7 @@ class Relations(Generic[M, C]):
             seen = self._ws.tier1.seen
             entry = seen.names.find(levels, name, self.subject.kind)
             base, unchanged = await self._looked_up(entry, seen)
+            self._ws.tallies.add(Tallied.NAMES_HIT if unchanged else Tallied.NAMES_MISS)
             if not unchanged:
                 # What was read of the pointer is older than the name we are about to learn: look again after it.
                 await self._ws.tier1.renewed()
@@ -82,8 +84,11 @@ class Relations(Generic[M, C]):
         known = self._bases.known(entry.uuid)
         if known is not None:
             still, unchanged = await _beside(self._confirmed(known), self._ws.tier1.is_unchanged(seen))
+            self._ws.tallies.add(Tallied.TABLE_HIT if still else Tallied.TABLE_MISS)
             if still or not unchanged:
                 return known, unchanged
+        else:
+            self._ws.tallies.add(Tallied.TABLE_MISS)
         # The name is looked at after the pointer: before it, a commit to what the table was renamed to would show (N6).
         pointer = await self._ws.pointers.read(entry.uuid)
         if pointer is None:
@@ -110,13 +115,13 @@ class Relations(Generic[M, C]):
         """A new table and where its metadata lies."""
 
         async def begin() -> Marker:
-            return self.first_marker(key, new_uuid4(self._ws.entropy))
+            return self.first_marker(key, self.new_identity())
 
         def described(marker: Marker) -> M:
             return self.described(request, marker.table_uuid or "", marker.minted_ms)
 
         async def stage(marker: Marker) -> None:
-            await self.stage_new(described(marker), key, source, marker)
+            await self.stage_new(described(marker), key, source, marker.table_uuid or "")
 
         async def act(marker: Marker) -> Answer:
             return await self.take_name(levels, request.name, described(marker), key, source, marker)
@@ -133,6 +138,10 @@ class Relations(Generic[M, C]):
         """What is at a location that an answer names: the request was done, and a silent store does not undo it."""
         with doubt():
             return self.subject.decode(await self._ws.files.read(location), location)
+
+    def new_identity(self) -> str:
+        """An identity that says when it was made: past the boundary of tier 1 it can never get a name (U1)."""
+        return new_uuid7(self._ws.clock, self._ws.entropy)
 
     def first_marker(self, key: RequestKey, uuid: str, binding: int | None = None) -> Marker:
         fresh = self._ws.markers.fresh(key, self._ws.tier1.seen.sequence)
@@ -157,14 +166,17 @@ class Relations(Generic[M, C]):
     def _first_location(self, metadata: M, key: RequestKey) -> str:
         return self.subject.metadata_file(metadata, self._ws.files.name(key, 0))
 
-    async def stage_new(self, metadata: M, key: RequestKey, source: Source, marker: Marker) -> None:
-        """The first metadata file and the pointer of a table that has no name yet: nobody can see them."""
-        ws, location, uuid = self._ws, self._first_location(metadata, key), marker.table_uuid or ""
+    async def stage_new(
+        self, metadata: M, key: RequestKey, source: Source, uuid: str, transaction: str | None = None
+    ) -> str:
+        """The first metadata file and the pointer of a table that has no name yet: nobody can see them. Where the file lies."""
+        ws, location = self._ws, self._first_location(metadata, key)
         facts = self.subject.facts(metadata)
-        published = Published(ws.ulids.next(), 0, location, None, facts.snapshot_id, facts.at_ms, source)
+        published = Published(ws.ulids.next(), 0, location, None, facts.snapshot_id, facts.at_ms, source, transaction)
         pointer = pointer_at(uuid, self.subject.kind, published, facts, key.hash)
         await together(ws.files.write(location, self.subject.encode(metadata, location)), self._first_swing(pointer))
         reach("create.staged")
+        return location
 
     async def take_name(
         self,
@@ -180,12 +192,14 @@ class Relations(Generic[M, C]):
         ws, uuid = self._ws, marker.table_uuid or ""
         location = self._first_location(metadata, key)
         entry = self.new_entry(uuid, levels, name, self.subject.place(metadata), marker.minted_ms, asset_id)
-        operation = Create(key_hash=key.hash, entry=entry, minted_ms=marker.minted_ms)
+        minted_ms = min(marker.minted_ms, time_said(uuid) or marker.minted_ms)
+        operation = Create(key_hash=key.hash, entry=entry, minted_ms=minted_ms)
         await ws.committer.submit(operation, since=marker.since, author=Author(source.principal, source.client))
-        ws.afterwards.do(self._first_receipt(uuid, location))
+        ws.afterwards.do(self.first_receipt(uuid, location))
         return Answer(200, metadata_location=location)
 
-    async def _first_receipt(self, uuid: str, location: str) -> None:
+    async def first_receipt(self, uuid: str, location: str) -> None:
+        """That of the commit that made the table."""
         pointer = await self._ws.pointers.read(uuid)
         if pointer is not None and pointer.value.metadata_location == location:
             await self._ws.receipts.ensure_published(pointer.value)
@@ -241,7 +255,7 @@ class Relations(Generic[M, C]):
         """Tombstone the pointer, then take the name away. Only for exactly the binding that the marker says."""
         ws, uuid = self._ws, marker.table_uuid or ""
         for attempt in range(SWAP_ATTEMPTS_MAX):
-            pointer = await ws.pointers.read(uuid)
+            pointer = await ws.pointers.settled(uuid)
             if attempt:
                 await ws.tier1.current()
             location = "" if pointer is None else pointer.value.metadata_location
@@ -313,9 +327,18 @@ class Relations(Generic[M, C]):
                 await self._ws.committer.submit(operation, since=marker.since, author=author)
             except NoSuchTable:
                 raise self._lost(*source) from None
+            except NoSuchNamespace as gone:
+                raise NoSuchNamespace(gone.message, hint=self._way_to(*destination)) from None
             return Answer(204)
 
         await once(self._ws, key, self._marker_of(*source, key), act)
+
+    def _way_to(self, levels: Levels, name: str) -> str | None:
+        """Spark's SQL puts the catalog's own name before the new namespace of a table, where it means a namespace."""
+        rest = levels[1:]
+        if rest not in self._ws.tier1.names.namespaces:
+            return None
+        return f"write the new name as {dotted(rest, name)}, without the catalog"
 
     async def need(self, levels: Levels, name: str) -> Entry:
         """What a name means now: neither its absence nor its identity is taken from memory."""

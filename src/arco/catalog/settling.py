@@ -70,7 +70,7 @@ async def settle(ws: Workspace, key: RequestKey, reason: str, trace: Trace | Non
     Raises OutcomeUnknown where that cannot be known: ask again later.
     """
     if _may_be_forgotten(ws, key) and await ws.markers.object(key).read() is None:
-        return await _traced(ws, trace)
+        return await traced(ws, trace)
     for attempt in range(SWAP_ATTEMPTS_MAX):
         if attempt:
             await ws.clock.sleep(pause_s(min(attempt, 5), ws.entropy))
@@ -89,7 +89,7 @@ def _may_be_forgotten(ws: Workspace, key: RequestKey) -> bool:
     return age_s > IDEMPOTENCY_LIFETIME_S + MARKER_GRACE_S / 2
 
 
-async def _traced(ws: Workspace, trace: Trace | None) -> Settled:
+async def traced(ws: Workspace, trace: Trace | None) -> Settled:
     """A commit without a marker, long ago: it landed if its snapshot is there. Its absence may mean that it expired."""
     pointer = None if trace is None else await ws.pointers.read(trace.table_uuid)
     if trace is not None and pointer is not None:
@@ -142,8 +142,8 @@ async def _judge(ws: Workspace, key: RequestKey, held: Held[Marker], verdict: Fe
     """The marker is ours: no swing can be prepared any more, and at most one is under way."""
     marker = held.value
     for _ in range(SWAP_ATTEMPTS_MAX):
-        pointer = await ws.pointers.read(marker.table_uuid or "")
-        found = await landing(marker.metadata_location or "", marker.base_commit_number or 0, pointer, ws, Tables())
+        pointer = await ws.pointers.settled(marker.table_uuid or "")
+        found = await landing(marker.tried, pointer, ws, Tables())
         if found is Landing.LANDED:
             return await _landed(ws, key, held, pointer)
         if found is Landing.NEVER or pointer is None or await _touched(ws, pointer):

@@ -6,6 +6,7 @@ the place the intent says (or in one that the location policy allows), and take 
 creation. Losing that race is a conflict.
 """
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -28,13 +29,16 @@ from arco.kernel.errors import (
     AlreadyExists,
     Conflict,
     CorruptObject,
+    FixRequest,
     InvalidInput,
     NoSuchTable,
     OutcomeUnknown,
+    Refresh,
     UnknownFormat,
 )
-from arco.kernel.ids import TableUuid, clip, new_uuid4
+from arco.kernel.ids import TableUuid, clip
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
+from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Source
 from arco.storage.keys import Slug, StagedIntentKey
 from arco.storage.port import Absent, Unknown
@@ -74,7 +78,7 @@ class Staging:
         """The metadata of a table that does not exist yet. Nothing of it is visible."""
 
         async def begin() -> Marker:
-            return self._tables.first_marker(key, new_uuid4(self._ws.entropy))
+            return self._tables.first_marker(key, self._tables.new_identity())
 
         async def act(marker: Marker) -> Answer:
             staged = _Staged(marker.table_uuid or "", marker.minted_ms)
@@ -83,6 +87,7 @@ class Staging:
             await self._write_intent(levels, request, metadata, key, staged)
             # After the intent: folders that nobody has a note of would stay for ever.
             await self._ws.files.make_room(metadata.location)
+            self._ws.tallies.add(Tallied.STAGED)
             return Answer(200, body=msgspec.json.encode(staged).decode())
 
         answer = await once(self._ws, key, begin, act)
@@ -142,14 +147,15 @@ class Staging:
                 # The name is taken, if that is still so: the requirement that it is not fails like any other.
                 with suppress(NoSuchTable):
                     requirements.check(request.requirements, (await self._tables.load(levels, name))[1].metadata)
-            return self._tables.first_marker(key, _assigned_uuid(request) or new_uuid4(self._ws.entropy))
+            return self._tables.first_marker(key, assigned_uuid(request) or self._tables.new_identity())
 
         async def act(marker: Marker) -> Answer:
-            metadata = updates.apply(None, request.updates, now_ms=marker.minted_ms)
-            intent = await self._intent(marker.table_uuid or "")
-            await self._check_expiry(intent, key, marker)
-            self._check_place(name, marker.table_uuid or "", request, metadata, intent)
-            await self._tables.stage_new(metadata, key, source, marker)
+            async def is_done() -> bool:
+                return await self._ws.tier1.landed_at(key.hash, marker.since) is not None
+
+            uuid = marker.table_uuid or ""
+            metadata = await self.described(name, request, uuid, marker.minted_ms, is_done)
+            await self._tables.stage_new(metadata, key, source, uuid)
             try:
                 return await self._tables.take_name(levels, name, metadata, key, source, marker, asset_id)
             except AlreadyExists as taken:
@@ -157,13 +163,30 @@ class Staging:
                     raise
                 raise Conflict("Requirement failed: table already exists") from taken
 
-        return await self._tables.answered(await once(self._ws, key, begin, act))
+        try:
+            created = await self._tables.answered(await once(self._ws, key, begin, act))
+        except (FixRequest, Refresh):
+            self._ws.tallies.add(Tallied.STAGED_REFUSED)
+            raise
+        self._ws.tallies.add(Tallied.STAGED_CREATED)
+        return created
 
-    async def _check_expiry(self, intent: Intent | None, key: RequestKey, marker: Marker) -> None:
+    async def described(
+        self, name: str, request: CommitTable, uuid: str, at_ms: int, is_done: Callable[[], Awaitable[bool]]
+    ) -> TableMetadata:
+        """The metadata of the table that a commit with `assert-create` makes, in the place that was given out for it."""
+        metadata = updates.apply(None, request.updates, now_ms=at_ms)
+        intent = await self._intent(uuid)
+        await self._check_expiry(intent, is_done)
+        self._check_place(name, uuid, request, metadata, intent)
+        return metadata
+
+    async def _check_expiry(self, intent: Intent | None, is_done: Callable[[], Awaitable[bool]]) -> None:
         """After its time a staged table's files may be gone. Unless this very request created the table in time."""
         if intent is None or self._ws.clock.now_ms() <= intent.expires_ms:
             return
-        if await self._ws.tier1.landed_at(key.hash, marker.since) is None:
+        if not await is_done():
+            self._ws.tallies.add(Tallied.STAGED_EXPIRED)
             raise Conflict("this staged table has expired", hint="stage it again and write its files anew")
 
     def _check_place(
@@ -192,6 +215,6 @@ class Staging:
         return intent
 
 
-def _assigned_uuid(request: CommitTable) -> str | None:
+def assigned_uuid(request: CommitTable) -> str | None:
     given: list[Any] = [update.uuid for update in request.updates if isinstance(update, changes.AssignUuid)]
     return str(TableUuid(given[-1])) if given else None

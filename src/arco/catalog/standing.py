@@ -46,6 +46,8 @@ def _start_is_due(start: Start | None, pointer: Pointer) -> bool:
 async def bring_in_step(ws: Workspace, subject: Subject[M, Any, Any], entry: Entry, pointer: Held[Pointer] | None) -> None:
     """Do what is left of a drop, a restore or a registration. Read both again after it."""
     start = entry.start
+    if pointer is not None and pointer.value.pending is not None:
+        pointer = await ws.pointers.settled(entry.uuid)
     if pointer is None:
         if start is None:
             raise CorruptObject(f"table {entry.full_name} has no pointer", hint="run arco verify")

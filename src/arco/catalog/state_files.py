@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from arco.catalog.model import Dropped, Entry, Namespace
+from arco.catalog.model import Dropped, Entry, Namespace, Reservation
 from arco.catalog.names import Names, encode_levels
 from arco.kernel.errors import CorruptObject
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 
 Change = tuple[str, str, msgspec.Struct | None]
-"""Kind (namespace, entry, dropped), key, and the document, or None when it is gone."""
+"""Kind (namespace, entry, dropped, reserved), key, and the document, or None when it is gone."""
 
 
 @cache
@@ -79,7 +79,7 @@ def _row(kind: str, key: str, document: msgspec.Struct | None) -> dict[str, obje
             }
         case Entry():
             row |= _entry_columns(document)
-        case Dropped():
+        case Dropped() | Reservation():
             row |= _entry_columns(document.entry)
         case _:
             pass
@@ -121,6 +121,10 @@ def load_into(names: Names, data: bytes, checksum: str, key: str) -> None:
             case "dropped":
                 dropped = None if document is None else msgspec.json.decode(document, type=Dropped)
                 names.put_dropped(row_key, dropped)
+            case "reserved":
+                reservation = None if document is None else msgspec.json.decode(document, type=Reservation)
+                *levels, name = msgspec.json.decode(row_key, type=tuple[str, ...])
+                names.put_reserved((tuple(levels), name), reservation)
             case _:
                 raise CorruptObject(f"{key} has a row of unknown kind {kind!r}")
 
@@ -145,3 +149,5 @@ def everything(names: Names) -> Iterator[Change]:
         yield "entry", encode_levels((*levels, name)), entry
     for uuid, dropped in names.dropped.items():
         yield "dropped", uuid, dropped
+    for (levels, name), reservation in names.reserved.items():
+        yield "reserved", encode_levels((*levels, name)), reservation

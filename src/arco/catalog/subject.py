@@ -4,6 +4,7 @@ A subject turns requests into metadata and metadata into bytes; it is pure. Ever
 pointers, receipts, history) is the same for all and lives in `commits.py` and `relations.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -100,9 +101,23 @@ class Tables:
     def committed(
         self, base: TableMetadata, request: CommitTable, now_ms: int, previous_location: str, allowed: Allowed
     ) -> TableMetadata:
-        requirements.check(request.requirements, base)
-        guardrails.check_updates(request.updates, own_location=base.location, allowed=allowed)
-        after = updates.apply(base, request.updates, now_ms=now_ms, previous_location=previous_location)
+        return self.committed_in_turn(base, (request,), now_ms, previous_location, allowed)
+
+    def committed_in_turn(
+        self,
+        base: TableMetadata,
+        requests: Sequence[CommitTable],
+        now_ms: int,
+        previous_location: str | None,
+        allowed: Allowed,
+    ) -> TableMetadata:
+        """Several changes as one version: each is checked against what the one before it came to."""
+        after = base
+        for request in requests:
+            requirements.check(request.requirements, after)
+            guardrails.check_updates(request.updates, own_location=base.location, allowed=allowed)
+            log = previous_location if after is base else None
+            after = updates.apply(after, request.updates, now_ms=now_ms, previous_location=log)
         guardrails.check_locations(after, own_location=base.location, allowed=allowed)
         return after
 

@@ -2,16 +2,20 @@
 
 A read is linearizable: the state counts only if the manifest's version is still the one it was made from, and that is one
 request. What changed since is in the manifest's tail; only a process that fell behind a checkpoint reads Parquet again.
+
+A name that a transaction keeps is decided by the transaction's record. While there is such a name the record is asked too, and
+what was decided is brought into the state before anybody is answered.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from arco.catalog.manifest import Commit, Manifest, ManifestCodec, StateFile, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation, Void
 from arco.catalog.state_files import Change, load_into
+from arco.catalog.transaction_records import Records
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject
@@ -43,8 +47,13 @@ class Found:
 class Tier1:
     """Names, as this process knows them."""
 
-    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy, records: Records | None = None
+    ) -> None:
         self.scope = scope
+        self._records = records or Records(store, scope, clock, entropy)
+        self.bring_in_names: Callable[[], Awaitable[None]] = _nothing
+        """Commits what was decided of reserved names. The committer's."""
         self.store = store
         self.head = CasObject(store, str(HeadKey(scope, Head.CATALOG)), ManifestCodec(), clock, entropy)
         self.names = Names()
@@ -73,15 +82,41 @@ class Tier1:
 
     async def renewed(self) -> Seen:
         """The state as of now, for who has just seen that it changed: the manifest is read without asking again."""
+        await self.reread()
+        if await self._a_name_was_decided():
+            await self.bring_in_names()
+        return self.seen
+
+    async def reread(self) -> Seen:
+        """The state as it is stored, reserved names undecided: for who commits to it."""
         held = await self.head.read()
         if held is None and self.held is not None:
             raise CorruptObject(
                 f"{self.head.key} is gone", hint="nobody deletes it: look whether the root is the right one"
             )
-        await self.advance(held)
+        try:
+            await self.advance(held)
+        except CorruptObject:
+            # A file that a newer base has replaced since may be gone by now.
+            newer = await self.head.read()
+            if held is None or newer is None or newer.version == held.version:
+                raise
+            await self.advance(newer)
         return self.seen
 
     async def is_unchanged(self, seen: Seen) -> bool:
+        """Whether a state is still what everybody sees."""
+        return await self.is_stored(seen) and not await self._a_name_was_decided()
+
+    async def _a_name_was_decided(self) -> bool:
+        """Whether a transaction that keeps a name was committed, and the name is not in the state yet."""
+        for reservation in list(self.names.reserved.values()):
+            record = await self._records.read(reservation.tx_id)
+            if record is not None and record.value.names(reservation.part()):
+                return True
+        return False
+
+    async def is_stored(self, seen: Seen) -> bool:
         """Whether the manifest still is the one a state was made from."""
         info = await self.store.head(self.head.key)
         return (None if info is None else info.version) == seen.version
@@ -167,12 +202,24 @@ class Tier1:
             place, number = commit.previous_id, commit.sequence - 1
         return None
 
+    async def chain(self) -> AsyncIterator[Commit]:
+        """All commits of the state that is known, the last one first. One request each."""
+        place = self.manifest.last_commit_id
+        while place is not None:
+            commit = await self._commit(place)
+            yield commit
+            place = commit.previous_id
+
     async def _commit(self, commit_id: str) -> Commit:
         key = str(CatalogCommitKey(self.scope, CommitId(commit_id)))
         found = await self.store.get(key)
         if found is None:
             raise CorruptObject(f"{key} is missing from the chain")
         return decode_commit(found.data, key)
+
+
+async def _nothing() -> None:
+    """Nobody commits here."""
 
 
 def _found(commit: Commit, operation: Operation) -> Found:

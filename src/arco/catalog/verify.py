@@ -1,6 +1,6 @@
 """`verify`: everything that the catalog of one workspace has written, looked at again. It reads and never writes.
 
-    manifest → chain of commits → state → replay → tables and views → receipts (deep)
+    manifest → chain of commits → state → replay → tables and views → receipts (deep) → files of tables (deep)
 
 Each stage goes as far as what it reads can be trusted, and says what it could not look at. Others may write meanwhile: what
 is looked at is the catalog as of the manifest that was read first.
@@ -11,9 +11,11 @@ import asyncio
 from arco.catalog.catalog import Catalog
 from arco.catalog.findings import Progress, Report, nobody
 from arco.catalog.manifest import Manifest
-from arco.catalog.model import Entry, Format
+from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.names import Names
+from arco.catalog.spelling import spelled
 from arco.catalog.verify_chain import Chain, compare, replayed
+from arco.catalog.verify_files import FilesCheck
 from arco.catalog.verify_receipts import ReceiptCheck
 from arco.catalog.verify_state import load_state
 from arco.catalog.verify_tables import TableCheck
@@ -25,7 +27,7 @@ _RESTORE = "restore it from a backup or a copy of the root; nothing else can be 
 
 
 async def verify(catalog: Catalog, *, deep: bool = False, progress: Progress = nobody) -> Report:
-    """Look at everything; `deep` also reads every receipt."""
+    """Look at everything; `deep` also reads every receipt, and every manifest, and looks for every file of a table."""
     report = Report()
     manifest = await _manifest(catalog, report)
     if manifest is None:
@@ -77,8 +79,26 @@ def _count(names: Names, report: Report) -> None:
     report.count("other_tables", sum(entry.format is not Format.ICEBERG for entry in names.entries.values()))
 
 
+async def _decided(catalog: Catalog, names: Names, report: Report) -> list[Entry]:
+    """Tables whose names transactions keep. What was decided is there for everybody, though tier 1 does not say so yet."""
+    records, there = catalog.parts.records, []
+    for kept in names.reserved.values():
+        report.count("under_way")
+        try:
+            record = await records.read(kept.tx_id)
+        except AskOperator as error:
+            called = spelled(kept.entry.namespace, kept.entry.name)
+            what = f"the transaction that keeps the name {called} cannot be read ({error.message})"
+            report.find("transaction_unreadable", records.key(kept.tx_id), what, _RESTORE)
+            continue
+        if record is not None and record.value.names(kept.part()):
+            there.append(kept.entry)
+    return there
+
+
 async def _tables(catalog: Catalog, names: Names, report: Report, progress: Progress, *, deep: bool) -> None:
     live = [entry for entry in names.entries.values() if entry.format is Format.ICEBERG]
+    live += await _decided(catalog, names, report)
     # What is to be purged may be gone in part already.
     kept = [one.entry for one in names.dropped.values() if not one.purge and one.entry.format is Format.ICEBERG]
     tables = TableCheck(catalog, report)
@@ -89,3 +109,5 @@ async def _tables(catalog: Catalog, names: Names, report: Report, progress: Prog
         progress("tables", start + len(group), len(wanted))
     if deep:
         await ReceiptCheck(catalog, report, progress).check([*live, *kept], tables.pointers)
+        iceberg_tables = [entry for entry in (*live, *kept) if entry.kind is Kind.TABLE]
+        await FilesCheck(catalog, report, progress).check(iceberg_tables, tables.pointers)

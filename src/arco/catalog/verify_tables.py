@@ -1,7 +1,8 @@
 """Every Iceberg table and view: its pointer, the metadata file it points to, the receipts of its last swing.
 
 A name and its pointer may be out of step for a moment, because a drop, a restore or a registration is under way or its writer
-died: whoever loads the table finishes it (`standing.py`). That is no damage, and is counted as being under way.
+died: whoever loads the table finishes it (`standing.py`). A transaction may not be decided yet: the next writer settles it.
+That is no damage, and is counted as being under way.
 """
 
 from typing import Any
@@ -59,7 +60,7 @@ class TableCheck:
         await self._metadata(entry, called, entry.start.metadata_location, None)
 
     def _count_steps(self, entry: Entry, pointer: Held[Pointer]) -> None:
-        if not in_step(entry, pointer):
+        if not in_step(entry, pointer) or pointer.value.pending is not None:
             self._report.count("under_way")
 
     async def _metadata(self, entry: Entry, called: str, location: str, pointer: Pointer | None) -> None:

@@ -12,11 +12,14 @@ from arco.catalog.pointer import Pointers
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.receipts import Receipts
 from arco.catalog.tier1 import Tier1
+from arco.catalog.transaction_records import Records
 from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.ids import UlidSource
+from arco.kernel.limits import TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
+from arco.kernel.tallies import UNCOUNTED, Tallies
 from arco.storage.port import ObjectStore
 
 
@@ -24,10 +27,12 @@ from arco.storage.port import ObjectStore
 class Choices:
     """What an operator may choose. `take_turns`: servers on one root wait for one another before they change names.
     `require_uuid7`: keys must say when they were made, so that one past its lifetime is known; without it any UUID will do.
+    `transaction_tables_max`: how many tables one transaction may change.
     """
 
     take_turns: bool = False
     require_uuid7: bool = True
+    transaction_tables_max: int = TRANSACTION_TABLES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,14 @@ class Workspace:
     ulids: UlidSource
     tier1: Tier1
     committer: Committer
+    records: Records
     pointers: Pointers
     receipts: Receipts
     markers: Markers
     files: MetadataFiles
     locations: Locations
     afterwards: Afterwards
+    tallies: Tallies = UNCOUNTED
 
     @classmethod
     def on(
@@ -55,10 +62,12 @@ class Workspace:
         entropy: Entropy,
         policy: LocationPolicy | None = None,
         choices: Choices | None = None,
+        tallies: Tallies = UNCOUNTED,
     ) -> Self:
         chosen = choices or Choices()
         turns = Turns(store, scope, clock, entropy) if chosen.take_turns else None
-        tier1 = Tier1(store, scope, clock, entropy)
+        records = Records(store, scope, clock, entropy)
+        tier1 = Tier1(store, scope, clock, entropy, records)
         locations = Locations(base_uri)
         return cls(
             scope,
@@ -66,11 +75,13 @@ class Workspace:
             entropy,
             UlidSource(clock, entropy),
             tier1,
-            Committer(tier1, clock, entropy, turns),
-            Pointers(store, scope, clock, entropy),
+            Committer(tier1, clock, entropy, records, turns),
+            records,
+            Pointers(store, scope, clock, entropy, records),
             Receipts(store, scope, clock, entropy),
             Markers(store, scope, clock, entropy, require_uuid7=chosen.require_uuid7),
             MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
             locations,
             Afterwards(),
+            tallies,
         )

@@ -17,13 +17,17 @@ from arco.storage.port import Absent, Lost, Unknown
 from arco.storage.readback import put_settled
 
 
-async def movable(heads: Heads, lists: ConsumedLists, domain: Domain) -> AsyncIterator[SegmentKey]:
-    """The segments of a domain that every head has consumed."""
+async def movable(
+    heads: Heads, lists: ConsumedLists, domain: Domain, before_ms: int | None = None
+) -> AsyncIterator[SegmentKey]:
+    """The segments of a domain that every head has consumed; of those written before a moment, if one is given."""
     readers = [head for head, domains in FOLDED_FROM.items() if domain in domains]
     consumed = [await lists.of(head, (await heads.read(head)).manifest) for head in readers]
     if not consumed:
         return
     async for entry in walk(heads.store, prefix_of(heads.scope, "_catalog", "ledger", domain.value)):
+        if before_ms is not None and entry.modified_ms >= before_ms:
+            continue
         key = parse(entry.key)
         if isinstance(key, SegmentKey) and all(lists.short(entry.key) in one for one in consumed):
             yield key

@@ -5,6 +5,7 @@ extension to show one that has it.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -62,7 +63,7 @@ def rows_of(table: Table, found: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
-    values = [row[column.name] for row in rows]
+    values = list(map(itemgetter(column.name), rows))
     if column.kind is Kind.MOMENT:
         return pa.array(values, pa.int64()).cast(_IN_MS).cast(_TYPES[Kind.MOMENT])
     return pa.array(values, _TYPES[column.kind])

@@ -119,7 +119,7 @@ class ConsumedLists:
         return tuple(found[ref.list] for ref in refs)
 
     async def _read(self, head: Head, ref: ListRef) -> Loaded:
-        key = self._key(head, ref.list)
+        key = self.key(head, ref.list)
         stored = await self._store.get(key)
         if stored is None:
             raise CorruptObject(f"{key} is gone, and a manifest names it", hint="rebuild the head, or restore the object")
@@ -136,7 +136,7 @@ class ConsumedLists:
         kept = tuple(WriterNumbers(writer_id=one, ranges=writers[one]) for one in sorted(writers))
         for _ in range(FOLD_NAME_ATTEMPTS_MAX):
             made = ConsumedList(head=head.value, list=self._ulids.next(), names=tuple(sorted(names)), writers=kept)
-            key, data = self._key(head, made.list), msgspec.json.encode(made, enc_hook=str, order="deterministic")
+            key, data = self.key(head, made.list), msgspec.json.encode(made, enc_hook=str, order="deterministic")
             outcome = await put_settled(self._store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
             match outcome:
                 case Landed():
@@ -177,7 +177,8 @@ class ConsumedLists:
             self._written.pop(next(iter(self._written)))
         return loaded
 
-    def _key(self, head: Head, list_id: str) -> str:
+    def key(self, head: Head, list_id: str) -> str:
+        """Where a list lies."""
         return str(ConsumedKey(self._scope, head, ConsumedListId(list_id)))
 
 

@@ -5,8 +5,7 @@ Spark and fresh reads then refuse the same events. What must never enter: what a
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,13 +13,14 @@ from arco.fold.vocabulary import BUCKET, Kind, Row, Table, bucket_of
 from arco.kernel.errors import InvalidInput
 from arco.kernel.identity import partition_id
 from arco.kernel.ids import AssetId, PartitionId
-from arco.kernel.partition_boxes import partitions_in
+from arco.kernel.partition_boxes import need_ranges, partitions_in
 from arco.kernel.partition_key import PartitionKey
 from arco.ledger.envelope import Event
 
 Contribution: TypeAlias = tuple[Table, Row]
+K = TypeVar("K")
+V = TypeVar("V")
 
-_DIGITS = 19
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 # The first and last moment of the years that every engine can write.
 _MOMENT_MIN, _MOMENT_MAX = -62_135_596_800_000, 253_402_300_799_999
@@ -46,6 +46,18 @@ def json_text(value: Any) -> str:
     return _encoded(value).decode()
 
 
+def ranges_text(document: list[dict[str, Any]]) -> str:
+    """Ranges of partitions in one spelling. What is no range is the event's fault: readers would trip over it."""
+    spelled: bytes = _encoded(document)
+    known = _RANGES_KNOWN.get(spelled)
+    if known is None:
+        need_ranges(document)
+        known = spelled.decode()
+        if len(spelled) <= _KNOWN_RANGES_BYTES_MAX:
+            _remember(_RANGES_KNOWN, spelled, known)
+    return known
+
+
 _encoded = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -53,22 +65,37 @@ def partitions_of(
     asset_id: str, document: list[dict[str, Any]], grain: dict[str, str]
 ) -> list[tuple[PartitionId, PartitionKey]]:
     """The partitions that a document names, with their ids."""
-    asset = AssetId(asset_id)
-    named = _encoded((document, grain))
-    keys = _KNOWN.get(named)
+    named: bytes = _encoded((document, grain))
+    known = _IDS_KNOWN.get((asset_id, named))
+    if known is None:
+        asset = AssetId(asset_id)
+        known = [(partition_id(asset, key), key) for key in _keys_in(named, document, grain)]
+        if len(known) <= _KNOWN_PARTITIONS_MAX:
+            _remember(_IDS_KNOWN, (asset_id, named), known)
+    return known
+
+
+def _keys_in(named: bytes, document: list[dict[str, Any]], grain: dict[str, str]) -> list[PartitionKey]:
+    keys = _KEYS_KNOWN.get(named)
     if keys is None:
         keys = partitions_in(document, grain)
         if len(keys) <= _KNOWN_PARTITIONS_MAX:
-            if len(_KNOWN) >= _KNOWN_MAX:
-                _KNOWN.clear()
-            _KNOWN[named] = keys
-    return [(_id_of(asset, key), key) for key in keys]
+            _remember(_KEYS_KNOWN, named, keys)
+    return keys
 
 
-# Many events of a segment speak of the same days. What was found once is only remembered, never changed.
-_KNOWN: dict[bytes, list[PartitionKey]] = {}
-_KNOWN_MAX, _KNOWN_PARTITIONS_MAX = 4096, 64
-_id_of = lru_cache(maxsize=8192)(partition_id)
+def _remember(known: dict[K, V], key: K, value: V) -> None:
+    if len(known) >= _KNOWN_MAX:
+        known.clear()
+    known[key] = value
+
+
+# Many events of a segment speak of the same days, and a publish and its checks of the same partitions. What was found once is
+# only remembered, never changed.
+_RANGES_KNOWN: dict[bytes, str] = {}
+_KEYS_KNOWN: dict[bytes, list[PartitionKey]] = {}
+_IDS_KNOWN: dict[tuple[str, bytes], list[tuple[PartitionId, PartitionKey]]] = {}
+_KNOWN_MAX, _KNOWN_PARTITIONS_MAX, _KNOWN_RANGES_BYTES_MAX = 4096, 64, 1024
 
 
 class RowMaker:
@@ -96,4 +123,4 @@ class RowMaker:
 def _padded(number: int) -> str:
     if not 0 <= number <= _LONG_MAX:
         raise InvalidInput(f"{number} orders nothing: it must lie between 0 and {_LONG_MAX}")
-    return str(number).zfill(_DIGITS)
+    return f"{number:019}"

@@ -2,7 +2,7 @@
 
 The name follows from what was refused, and the object is created only if absent: a round that is done twice leaves one letter.
 Letters are written before the manifest that counts them. An event of a type or version that this Arco does not know is set
-aside in the same way; its segment stays in the ledger, and a rebuild by an Arco that knows it takes it.
+aside in the same way; its segment stays in the ledger, and a rebuild by an Arco that knows it takes it. Its letter stays too.
 """
 
 import asyncio
@@ -13,17 +13,18 @@ import msgspec
 from arco.fold.work import Refused
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import BrokenInvariant, OutcomeUnknown
+from arco.kernel.errors import BrokenInvariant, CorruptObject, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import KeyHash
 from arco.kernel.limits import FOLD_READS_MAX
 from arco.kernel.scope import Scope
-from arco.storage.keys import ArchivedSegmentKey, DeadLetterKey, Head, SegmentKey, parse
+from arco.storage.keys import ArchivedSegmentKey, DeadLetterKey, Head, SegmentKey, parse, prefix_of
 from arco.storage.port import Absent, ObjectStore, Unknown
 from arco.storage.readback import put_settled
 
 FORMAT = "arco.dead_letter"
 FORMAT_VERSION = 1
+_LINE_SHOWN_MAX = 1_000
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,38 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     unknown: bool
     reason: str
     line: str
+
+
+class LetterPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some letters, with the beginnings of their lines, and where the next ones begin; no cursor at the end."""
+
+    items: tuple[DeadLetter, ...]
+    next_cursor: str | None = None
+
+
+async def letters(
+    store: ObjectStore, scope: Scope, head: Head | None = None, *, limit: int, cursor: str | None = None
+) -> LetterPage:
+    """What could not be folded, by head and segment."""
+    prefix = prefix_of(scope, "_catalog", "dead_letters", *([] if head is None else [head.value]))
+    page = await store.list_page(prefix, f"{prefix}{cursor}" if cursor else "", limit)
+    keys = [entry.key for entry in page.entries]
+    found: list[DeadLetter] = []
+    for start in range(0, len(keys), FOLD_READS_MAX):
+        some = keys[start : start + FOLD_READS_MAX]
+        stored = await asyncio.gather(*map(store.get, some))
+        found += [_letter(key, one.data) for key, one in zip(some, stored, strict=True) if one is not None]
+    return LetterPage(items=tuple(found), next_cursor=page.next_after and page.next_after.removeprefix(prefix))
+
+
+def _letter(key: str, data: bytes) -> DeadLetter:
+    try:
+        found = msgspec.json.decode(data, type=DeadLetter)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"{key} is no dead letter: {error}") from error
+    if (found.format, found.format_version) != (FORMAT, FORMAT_VERSION):
+        raise UnknownFormat(f"{key} is {found.format} version {found.format_version}")
+    return msgspec.structs.replace(found, line=found.line[:_LINE_SHOWN_MAX])
 
 
 def letter_key(scope: Scope, head: Head, refused: Refused) -> DeadLetterKey:

@@ -9,7 +9,7 @@ or folds the difference. A round without anything new costs the head and the lis
 What must never enter: how events become rows (`Work`), and deleting.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,24 +21,27 @@ from arco.fold.finding import Batches, Finder, Found
 from arco.fold.gaps import gaps_of, still_open
 from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
+from arco.fold.notifying import notify
 from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.tables import FOLDED_FROM
 from arco.fold.work import Folded, StateFile, Work
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import Conflict, NotFound
+from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.kernel.ids import UlidSource
 from arco.kernel.limits import CONSUMED_LISTS_MAX, FOLD_GAPS_MAX, SWAP_ATTEMPTS_MAX
 from arco.ledger.segment_numbers import Ranges, united
 from arco.storage.keys import Head
 from arco.storage.readback import pause_s
 
+Tell = Callable[[], Awaitable[Sequence[str]]]
+"""Tells the ledger what tier 1 has not told it yet; the names of the segments that this took."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a folder works. `listing` off: only what was notified is folded. `epoch` is that of whoever owns the fold."""
+    """How a folder works. `listing` off: only what was notified is folded."""
 
     listing: bool = True
-    epoch: int | None = None
     batches: Batches = field(default_factory=Batches)
     caps: Caps = field(default_factory=Caps)
     lists_max: int = CONSUMED_LISTS_MAX
@@ -79,12 +82,21 @@ class Folding:
     """Folds the heads of one workspace. Any number may run at the same time."""
 
     def __init__(
-        self, heads: Heads, work: Work, settings: Settings | None = None, *, receipts: ReceiptEvents | None = None
+        self,
+        heads: Heads,
+        work: Work,
+        settings: Settings | None = None,
+        *,
+        receipts: ReceiptEvents | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self.heads = heads
         self.work = work
         self.settings = settings or Settings()
+        self.epoch: int | None = None
+        """Of whoever has the turn to fold (`turns.py`). Without one, heads are swung with the epoch that they have."""
         self._receipts = receipts
+        self._tell = tell
         store, scope, clock, entropy = heads.store, heads.scope, heads.clock, heads.entropy
         self.lists = ConsumedLists(store, scope, clock, entropy, lists_max=self.settings.lists_max)
         self._finder = Finder(store, scope, self.lists, clock, entropy, listing=self.settings.listing)
@@ -97,6 +109,7 @@ class Folding:
             if attempt:
                 await self.heads.clock.sleep(pause_s(min(attempt, 6), self.heads.entropy))
             standing = await self.heads.read(head)
+            self._need_turn(standing)
             consumed = await self.lists.of(head, standing.manifest)
             found = await self._finder.find(head, consumed, receipts=self._receipts is not None and head is Head.ICEBERG)
             if not found.segments and not found.receipts:
@@ -112,6 +125,17 @@ class Folding:
             if published is not None:
                 return _round(published, found, ready)
         raise Conflict(f"the head {head} was swung by others {SWAP_ATTEMPTS_MAX} times in a row")
+
+    def _need_turn(self, standing: Standing[Manifest]) -> None:
+        """Its swing would be refused: the work before it need not be done."""
+        if self.epoch is not None and standing.epoch > self.epoch:
+            raise Fenced(f"the head {standing.head} has epoch {standing.epoch}, this folder only {self.epoch}")
+
+    async def hear_names(self) -> None:
+        """Begin with what tier 1 did and nobody told the ledger. Who does not list is notified of it."""
+        told = await self._tell() if self._tell is not None else ()
+        if told and not self.settings.listing:
+            await notify(self.heads.store, self.heads.scope, told, self.heads.clock, self.heads.entropy)
 
     async def catch_up(self, head: Head) -> Round:
         """Rounds until nothing is left that was there when the last one looked."""
@@ -130,7 +154,7 @@ class Folding:
         gaps = reported(gaps_of(consumed.writers))
         if (before.gaps, before.more_gaps) == (gaps["gaps"], gaps["more_gaps"]):
             return standing
-        place = self.heads.place(standing, self.settings.epoch)
+        place = self.heads.place(standing, self.epoch)
         manifest = msgspec.structs.replace(before, made=Made.FOLD, added=None, **gaps, **place)
         return await self.heads.publish(standing, manifest)
 
@@ -167,7 +191,7 @@ class Folding:
         self, standing: Standing[Manifest], consumed: Consumed, found: Found, ready: _Ready
     ) -> Standing[Manifest] | None:
         refs = await self.lists.tidied(standing.head, consumed, found.seen)
-        place = self.heads.place(standing, self.settings.epoch)
+        place = self.heads.place(standing, self.epoch)
         before = standing.manifest
         writers = joined_writers(consumed.writers, ready.consumed.writers)
         complete = found.seen is not None and found.segments.keys() <= ready.consumed.names

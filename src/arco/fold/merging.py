@@ -63,7 +63,7 @@ def _rebased(
         base = tuple(file for file in merged if file.table == old.table)
         since_ms = began_ms if left else None
         tables[old.table] = TableState(table=old.table, base=base, deltas=left, deltas_since_ms=since_ms)
-    place = folding.heads.place(standing, folding.settings.epoch)
+    place = folding.heads.place(standing, folding.epoch)
     kept = {"format": FORMAT, "made": Made.MERGE, "added": None, "tables": tuple(tables[one] for one in sorted(tables))}
     return msgspec.structs.replace(before, **kept, **place)
 

@@ -1,4 +1,4 @@
-"""One pass over all heads: what is new is folded, what passed a cap is merged, and the root names the result.
+"""One pass over all heads: names are told, what is new is folded, what passed a cap is merged, and the root names the result.
 
 A head that cannot be folded now does not keep the others waiting, and the root is brought up to date with what there is.
 """
@@ -10,18 +10,23 @@ from arco.fold.folding import ALL_HEADS, Folding, Round
 from arco.fold.heads import Standing
 from arco.fold.manifests import Manifest, RootManifest
 from arco.fold.merging import merge
+from arco.fold.tables import FOLDED_FROM
 from arco.kernel.errors import ArcoError
-from arco.storage.keys import Head
+from arco.storage.keys import Domain, Head
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why."""
+    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why.
+
+    `catalog` among those that failed stands for tier 1: the ledger was not told of everything that it did.
+    """
 
     root: Standing[RootManifest]
     rounds: dict[Head, Round] = field(default_factory=dict)
     merged: tuple[Head, ...] = ()
     failed: dict[Head, ArcoError] = field(default_factory=dict)
+    took_s: float = 0.0
 
 
 async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass:
@@ -30,6 +35,11 @@ async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass
     failed: dict[Head, ArcoError] = {}
     merged: list[Head] = []
     seen: list[Standing[Manifest]] = []
+    if any(Domain.CATALOG in FOLDED_FROM[head] for head in heads):
+        try:
+            await folding.hear_names()
+        except ArcoError as error:
+            failed[Head.CATALOG] = error
     for head in heads:
         try:
             rounds[head] = await folding.catch_up(head)

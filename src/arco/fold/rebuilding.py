@@ -7,8 +7,9 @@ The ledger is listed before the archive. A segment that is moved in between is c
 one of the two; the other way round it might be found in neither.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -29,6 +30,8 @@ from arco.ledger.segment_numbers import Ranges, ranges_of
 from arco.storage.keys import ArchivedSegmentKey, Domain, Head, SegmentKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.readback import pause_s
+
+_HEADS_AT_ONCE = 2
 
 
 @dataclass(slots=True)
@@ -66,6 +69,27 @@ class _Built:
         self.events += folded.events
         self.refused += len(folded.refused) - unknown
         self.set_aside += unknown
+
+
+async def rebuild_several(
+    folding: Folding, heads: Iterable[Head], since: Mapping[Head, Link] | None = None
+) -> list[Standing[Manifest]]:
+    """Publish heads anew, some at a time: where one has work for a single core, another uses the rest.
+
+    The first that fails ends the others; what was published by then counts.
+    """
+    places, start = asyncio.Semaphore(_HEADS_AT_ONCE), since or {}
+
+    async def rebuilt(head: Head) -> Standing[Manifest]:
+        async with places:
+            return await rebuild(folding, head, start.get(head))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(rebuilt(head)) for head in heads]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def rebuild(folding: Folding, head: Head, since: Link | None = None) -> Standing[Manifest]:
@@ -184,7 +208,7 @@ def _batch(folding: Folding, waiting: Sequence[SegmentId], sources: _Sources) ->
 async def _manifest(folding: Folding, standing: Standing[Manifest], sources: _Sources, built: _Built) -> Manifest:
     """The manifest of a rebuild: new files, and everything that still lies in the ledger is consumed."""
     head, before = standing.head, standing.manifest
-    place = folding.heads.place(standing, folding.settings.epoch)
+    place = folding.heads.place(standing, folding.epoch)
     start = built.start
     tables = with_deltas(start.tables if start else _as_base(built.base), built.deltas, place["published_ms"])
     names = [folding.lists.short(key) for key, _ in sources.ledger.values()]

@@ -9,7 +9,7 @@ What must never enter: the catalog's way to a metadata file; whoever opens the f
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +19,17 @@ from arco.iceberg import metadata_file
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import AskOperator, FixRequest, TooLarge
-from arco.kernel.ids import EventId
-from arco.kernel.limits import FOLD_READS_MAX, LEDGER_SEGMENT_BYTES_MAX, LEDGER_SEGMENT_EVENTS_MAX
+from arco.kernel.ids import EventId, TransactionId
+from arco.kernel.limits import FOLD_READS_MAX
 from arco.kernel.position import HybridClock
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import seal
 from arco.ledger.envelope import encode
 from arco.ledger.iceberg_events import CommittedMetadata, CommittedSnapshot, TableCommitted
 from arco.ledger.receipts import Published, Receipt, decode_receipt
+from arco.ledger.segment import segment_sized
 from arco.ledger.writer import SegmentWriter
-from arco.storage.keys import Domain
+from arco.storage.keys import Domain, TransactionKey
 from arco.storage.port import ObjectStore
 
 ReadMetadata = Callable[[str], Awaitable[bytes | None]]
@@ -71,6 +72,7 @@ class ReceiptEvents:
         self._writer = SegmentWriter(store, scope, Domain.ICEBERG, clock, entropy)
         self._before: dict[str, _Before | None] = {}
         self._told: dict[str, None] = {}
+        self._together: dict[str, tuple[str, ...] | None] = {}
 
     async def append(self, names: Sequence[str]) -> Announced:
         """Announce the commits of some receipts, but for those that cannot be read.
@@ -87,7 +89,7 @@ class ReceiptEvents:
             readable.sort(key=lambda pair: (pair[1].table_uuid, pair[1].commit.commit_number))
             lines += [(name, await self._line(one)) for name, one in readable]
         written = []
-        for group in _groups(lines):
+        for group in segment_sized(lines):
             written.append(str(await self._writer.write([line for _, line in group])))
             self._told.update(dict.fromkeys(name for name, _ in group))
         told = frozenset(name for name in names if name in self._told)
@@ -137,7 +139,20 @@ class ReceiptEvents:
             principal=commit.source.principal,
             client=commit.source.client,
             metadata=None if document is None else _metadata(document, await self._file_before(commit), commit),
+            transaction=commit.transaction,
+            transaction_tables=await self._tables(commit),
         )
+
+    async def _tables(self, commit: Published) -> tuple[str, ...] | None:
+        """All tables that changed together with this one, as the record of their transaction says."""
+        if commit.transaction is None:
+            return None
+        if commit.transaction not in self._together:
+            found = await self._store.get(str(TransactionKey(self._scope, TransactionId(commit.transaction))))
+            self._together[commit.transaction] = None if found is None else _decided_tables(found.data)
+            while len(self._together) > _FILES_REMEMBERED_MAX:
+                self._together.pop(next(iter(self._together)))
+        return self._together[commit.transaction]
 
     async def _file_before(self, commit: Published) -> _Before | None:
         """What there was before a commit; None if nobody can tell."""
@@ -162,18 +177,22 @@ class ReceiptEvents:
         return found
 
 
-def _groups(lines: Iterable[tuple[str, bytes]]) -> Iterable[list[tuple[str, bytes]]]:
-    """Lines that fit into one segment each, in order."""
-    group: list[tuple[str, bytes]] = []
-    size_bytes = 0
-    for name, line in lines:
-        if group and (len(group) >= LEDGER_SEGMENT_EVENTS_MAX or size_bytes + len(line) >= LEDGER_SEGMENT_BYTES_MAX):
-            yield group
-            group, size_bytes = [], 0
-        group.append((name, line))
-        size_bytes += len(line) + 1
-    if group:
-        yield group
+class _Part(msgspec.Struct):
+    table_uuid: str
+
+
+class _Decided(msgspec.Struct):
+    """As much of a transaction's record as is told."""
+
+    parts: tuple[_Part, ...]
+
+
+def _decided_tables(record: bytes) -> tuple[str, ...] | None:
+    """A record that cannot be read says nothing here: who reads tables is told of it."""
+    try:
+        return tuple(part.table_uuid for part in msgspec.json.decode(record, type=_Decided).parts)
+    except msgspec.DecodeError:
+        return None
 
 
 def _kind(document: dict[str, Any] | None, location: str) -> str:

@@ -1,13 +1,11 @@
-"""What was deployed as rows: assets, and the schemas that projects declared.
-
-Names of tables are tier 1's: the events that repeat them feed the search, and nothing here.
-"""
+"""What was deployed as rows: assets, and the schemas that projects declared. Names of tables are in `shredding_names.py`."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
+from arco.fold import shredding_names
 from arco.fold.contributions import Contribution, RowMaker, json_text, told
 from arco.fold.tables import ASSETS, DECLARED_SCHEMAS
 from arco.kernel.errors import InvalidInput
@@ -119,10 +117,7 @@ SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
     said.DEPLOYMENT_CREATED: not_here,
     said.ASSET_RENAMED: not_here,  # the deployment says the asset under its new name
     said.CONTRACT_UPDATED: not_here,
-    said.TABLE_CREATED: not_here,
-    said.TABLE_DROPPED: not_here,
-    said.TABLE_RENAMED: not_here,
-    said.TABLE_RESTORED: not_here,
+    **shredding_names.SHREDDERS,
 }
 
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told
 from arco.fold.partition_counts import Size, sizes_of
-from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, TASKS
+from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, SETTLED_OUTPUTS, TASKS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import RunId
 from arco.ledger import execution_events as said
 from arco.ledger.envelope import Event
 
 _RUN, _TASK, _HELD = RowMaker(RUNS), RowMaker(TASKS), RowMaker(HELD_OUTPUTS)
+_SETTLED = RowMaker(SETTLED_OUTPUTS)
 _MATERIALIZATION, _PARTITION = RowMaker(MATERIALIZATIONS), RowMaker(PARTITIONS)
 
 # An end stands above a beginning whatever came first, and what knows the ranges above what does not.
@@ -66,7 +67,7 @@ def task_started(event: Event) -> Iterator[Contribution]:
         {"run_id": it.run_id, "task_id": it.task_id},
         asset=it.asset,
         asset_id=it.asset_id,
-        partitions=json_text(it.partitions),
+        partitions=ranges_text(it.partitions),
         about_order=told(event, 0),
         worker=it.worker,
         begun_order=told(event, it.attempt),
@@ -148,13 +149,35 @@ def output_held(event: Event) -> Iterator[Contribution]:
         asset=it.asset,
         run_id=it.run_id,
         task_id=it.task_id,
-        partitions=json_text(it.partitions),
+        partitions=ranges_text(it.partitions),
         action=it.action,
         reasons=list(it.reasons),
         branch=it.branch,
         snapshot_id=it.snapshot_id,
         held_at=event.time.time_ms,
         held_order=told(event),
+    )
+
+
+def output_released(event: Event) -> Iterator[Contribution]:
+    it = said.OutputReleased.of(event)
+    yield _settled(event, it, "released", it.snapshot_id)
+
+
+def output_discarded(event: Event) -> Iterator[Contribution]:
+    yield _settled(event, said.OutputDiscarded.of(event), "discarded", None)
+
+
+def _settled(event: Event, it: said.SettledOutput, verdict: str, snapshot_id: int | None) -> Contribution:
+    return _SETTLED(
+        {"asset_id": it.asset_id, "materialization_id": it.materialization_id, "what": it.what},
+        asset=it.asset,
+        verdict=verdict,
+        who=it.who,
+        why=it.why,
+        snapshot_id=snapshot_id,
+        settled_at=it.settled_ms,
+        settled_order=told(event),
     )
 
 
@@ -166,6 +189,8 @@ SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
     said.TASK_ENDED: task_ended,
     said.MATERIALIZATION_COMPLETED: materialization_completed,
     said.OUTPUT_HELD: output_held,
+    said.OUTPUT_RELEASED: output_released,
+    said.OUTPUT_DISCARDED: output_discarded,
 }
 
 

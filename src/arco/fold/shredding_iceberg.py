@@ -83,6 +83,7 @@ def _commit(event: Event, it: said.TableCommitted) -> Contribution:
         deleted_files=_count(summary, "deleted-data-files"),
         summary=None if added is None else json_text(summary),
         committed_at=it.committed_ms,
+        transaction=it.transaction,
         committed_order=told(event, 0 if metadata is not None else 1),
     )
 

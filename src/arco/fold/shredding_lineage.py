@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, ranges_text, told
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
 from arco.ledger import lineage_events as said
 from arco.ledger.envelope import Event
@@ -48,8 +48,8 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
                 source_id=source,
                 materialization_id=it.materialization_id,
                 source_snapshot_id=edge.upstream_snapshot,
-                source_partitions=None if edge.upstream_partitions is None else json_text(edge.upstream_partitions),
-                target_partitions=None if edge.downstream_partitions is None else json_text(edge.downstream_partitions),
+                source_partitions=None if edge.upstream_partitions is None else ranges_text(edge.upstream_partitions),
+                target_partitions=None if edge.downstream_partitions is None else ranges_text(edge.downstream_partitions),
                 at=seen_at,
                 position=event.position,
                 went_order=stands,

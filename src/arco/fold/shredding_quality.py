@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told
 from arco.fold.tables import QUALITY_RESULTS, QUARANTINES
 from arco.ledger import quality_events as said
 from arco.ledger.envelope import Event
@@ -24,7 +24,7 @@ def check_executed(event: Event) -> Iterator[Contribution]:
         asset=it.asset,
         run_id=it.run_id,
         task_id=it.task_id,
-        partitions=json_text(it.partitions),
+        partitions=ranges_text(it.partitions),
         check_name=result.check,
         check_type=result.kind,
         passed=result.passed,
@@ -50,7 +50,7 @@ def released(event: Event) -> Iterator[Contribution]:
 
 def _standing(event: Event, it: said.PartitionQuarantined | said.PartitionReleased, *, quarantined: bool) -> Contribution:
     return _QUARANTINE(
-        {"asset_id": it.asset_id, "partitions": json_text(it.partitions)},
+        {"asset_id": it.asset_id, "partitions": ranges_text(it.partitions)},
         asset=it.asset,
         quarantined=quarantined,
         who=it.who,

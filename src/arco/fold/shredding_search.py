@@ -1,14 +1,19 @@
 """What can be found, as words: assets by their names, tags, owners and descriptions, tables by their names, all by their columns.
 
 A posting is never taken back. Whoever reads one looks whether its subject still has that word, so a rename costs nothing here.
+What people say of a table (tags, owner, description) stands under no namespace as well: they say it by the table's identity,
+before and after it is moved to another. Readers look there beside the namespace that they were asked for.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec import UnsetType
+
 from arco.fold.contributions import Contribution, RowMaker, told
 from arco.fold.shredding_assets import definition_of, namespace_of
 from arco.fold.shredding_iceberg import asset_of
+from arco.fold.shredding_names import fields_said, full_name
 from arco.fold.tables import POSTINGS, TRIGRAMS
 from arco.fold.words import trigrams, words_of_name, words_of_text
 from arco.iceberg.schemas import columns
@@ -17,6 +22,9 @@ from arco.ledger import iceberg_events as iceberg
 from arco.ledger.envelope import Event
 
 _POSTING, _TRIGRAM = RowMaker(POSTINGS), RowMaker(TRIGRAMS)
+
+ANYWHERE = ""
+"""The namespace of what is said of a table wherever it is."""
 
 WEIGHTS = {"name": 8.0, "former_name": 4.0, "tag": 4.0, "column": 2.0, "owner": 2.0, "description": 1.0}
 
@@ -83,12 +91,20 @@ def schema_registered(event: Event) -> Iterator[Contribution]:
 
 def table_created(event: Event) -> Iterator[Contribution]:
     it = said.TableCreated.of(event)
-    yield from _named(event, it.namespace, it.table_uuid, it.kind, it.name)
+    words = _words_said(it.tags, it.owner, it.description)
+    yield from _named(event, it, it.kind, words)
+    yield from postings(event, _wherever(it), words)
 
 
 def table_renamed(event: Event) -> Iterator[Contribution]:
-    it = said.TableRenamed.of(event)
-    yield from _named(event, it.namespace, it.table_uuid, "table", it.name)
+    """Under its new name; also where a table that was dropped has one again."""
+    yield from _named(event, said.TableRenamed.of(event), "table")
+
+
+def table_described(event: Event) -> Iterator[Contribution]:
+    it = said.TableDescribed.of(event)
+    fields = fields_said(it)
+    yield from postings(event, _wherever(it), _words_said(fields.tags, fields.owner, fields.description))
 
 
 def table_committed(event: Event) -> Iterator[Contribution]:
@@ -117,8 +133,9 @@ SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
     said.ASSET_RENAMED: not_here,
     said.DEPLOYMENT_CREATED: not_here,
     said.CONTRACT_UPDATED: not_here,
+    said.TABLE_RESTORED: table_renamed,
     said.TABLE_DROPPED: not_here,
-    said.TABLE_RESTORED: not_here,
+    said.TABLE_DESCRIBED: table_described,
 }
 
 
@@ -126,6 +143,24 @@ def _each(names: Iterable[str]) -> list[str]:
     return [word for name in names for word in words_of_name(name)]
 
 
-def _named(event: Event, namespace: tuple[str, ...], table: str, kind: str, name: str) -> Iterator[Contribution]:
-    subject = Subject(".".join(namespace), table, kind, ".".join((*namespace, name)))
-    yield from postings(event, subject, [("name", words_of_name(name))])
+def _named(
+    event: Event, it: said.TableCreated | said.TableRenamed, kind: str, more: Iterable[tuple[str, Iterable[str]]] = ()
+) -> Iterator[Contribution]:
+    name = full_name(it.namespace, it.name)
+    subject = Subject(".".join(it.namespace), it.table_uuid, kind, name)
+    yield from postings(event, subject, [("name", words_of_name(name)), *more])
+
+
+def _wherever(it: said.NameChange) -> Subject:
+    """A table by its identity alone."""
+    return Subject(ANYWHERE, it.table_uuid, "table", "")
+
+
+def _words_said(
+    tags: tuple[str, ...] | UnsetType | None, owner: str | UnsetType | None, description: str | UnsetType | None
+) -> list[tuple[str, list[str]]]:
+    return [
+        ("tag", _each(tags or ())),
+        ("owner", _each([owner or ""])),
+        ("description", words_of_text(description or "")),
+    ]

@@ -1,16 +1,14 @@
 """How Spark reaches a bucket: the Hadoop connector's jars, and the root's options in the connector's words.
 
-The connector is 18 MB of jars (`tools/s3_jars.sh` copies them into a folder), not the 600 MB bundle. Without that folder Spark is
-told to fetch the same jars itself when it starts. Options are given for the root's bucket alone, so that its keys are sent
-nowhere else.
+The connector is 18 MB of jars (`arco spark jars --s3` copies them into a folder), not the 600 MB bundle. Without that folder
+Spark is told to fetch the same jars itself when it starts. Options are given for the root's bucket alone, so that its keys are
+sent nowhere else.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyspark
-
-from arco.kernel.errors import InvalidInput
+from arco.fold.spark_jars import hadoop_version
 from arco.storage.roots import parse_root
 
 SDK_VERSION = "2.31.78"
@@ -42,15 +40,7 @@ def s3_settings(root: str, options: Mapping[str, str], jars_folder: Path | None)
     provider = _provider(options)
     if provider is not None:
         found[f"{prefix}.aws.credentials.provider"] = f"{_PROVIDERS}.{provider}"
-    return {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem", **found, **_jars(jars_folder)}
-
-
-def hadoop_version() -> str:
-    """The version of Hadoop that this PySpark carries: the connector must be the same."""
-    jars = sorted(Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"))
-    if not jars:
-        raise InvalidInput("this PySpark carries no Hadoop", hint="give the connector in the project's Spark settings")
-    return jars[-1].name.removeprefix("hadoop-client-api-").removesuffix(".jar")
+    return {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem", **found, **_packages(jars_folder)}
 
 
 def _provider(options: Mapping[str, str]) -> str | None:
@@ -61,10 +51,13 @@ def _provider(options: Mapping[str, str]) -> str | None:
     return "SimpleAWSCredentialsProvider" if "access_key_id" in options else None
 
 
-def _jars(folder: Path | None) -> dict[str, str]:
-    jars = sorted(str(jar.resolve()) for jar in folder.glob("*.jar")) if folder is not None else []
-    if jars:
-        return {"spark.jars": ",".join(jars)}
+def _packages(folder: Path | None) -> dict[str, str]:
+    if folder is not None and any(folder.glob("hadoop-aws-*.jar")):
+        return {}  # it is among the jars that Spark is started with anyway
+    return {"spark.jars.packages": ",".join(connector_parts()), "spark.jars.excludes": ",".join(_EXCLUDED)}
+
+
+def connector_parts() -> list[str]:
+    """The connector by its Maven names, for the Hadoop of this Spark."""
     parts = [f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"]
-    parts += [f"software.amazon.awssdk:{part}:{SDK_VERSION}" for part in _SDK_PARTS]
-    return {"spark.jars.packages": ",".join(parts), "spark.jars.excludes": ",".join(_EXCLUDED)}
+    return parts + [f"software.amazon.awssdk:{part}:{SDK_VERSION}" for part in _SDK_PARTS]

@@ -10,27 +10,31 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from pyspark import SparkContext
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from arco.fold.spark_birth import deaf_to_interruptions
+from arco.fold.spark_fixed import FIXED, not_for_one_asset, refuse_contradictions
+from arco.fold.spark_jars import jars_of, refuse_other_lines
+from arco.fold.spark_java import need_java
+from arco.fold.spark_masters import Kind, Master, need_reachable, parse_master
+from arco.fold.spark_modules import packed
 from arco.fold.spark_s3 import s3_settings
+from arco.fold.spark_trouble import explained
 from arco.kernel.errors import InvalidInput, Unavailable
 from arco.kernel.ids import clip
-
-FIXED: Mapping[str, str] = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-    # A file without ids must be an error: with this on, every one of its columns would be null.
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-}
+from arco.kernel.limits import SPARK_HELLO_S
 
 # Only these can be given to a session that runs already; the others are for the start of a driver.
 DEFAULTS: Mapping[str, str] = {
@@ -49,8 +53,13 @@ START: Mapping[str, str] = {
 }
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
-_JAVA_HINT = "install a JRE of version 17 or newer, for example openjdk-17-jre-headless, or set JAVA_HOME"
-_CONNECT_HINT = "install what it needs: pip install 'pyspark[connect]'"
+_CATALOGS = "spark.sql.catalog."  # Spark looks for a catalog's settings when it is first named
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+_CONNECT_HINT = "pip install 'arco[connect]' brings what it needs"
+_CONNECT_LIMITS = (
+    "Spark Connect: how far a task is, is not told; code has no sparkContext and no RDD; a read behind a frame that was cached is"
+    " not seen; settings, jars and connectors of the server are its own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +78,16 @@ class SparkSettings:
     log_file: Path | None = None
 
     @property
+    def place(self) -> Master:
+        return parse_master(self.master)
+
+    @property
     def is_connect(self) -> bool:
-        return self.master.startswith("sc://")
+        return self.place.kind is Kind.CONNECT
 
     @property
     def is_local(self) -> bool:
-        return self.master.startswith("local")
+        return self.place.kind is Kind.LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +103,54 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session, and whether this process made it."""
+    """A session, and whether this process made it. `notes` are what is to be said before anything runs in it."""
 
     spark: SparkSession
     ours: bool
     is_connect: bool
+    settings: SparkSettings = field(default_factory=SparkSettings)
+    notes: tuple[str, ...] = ()
+    modules: Path | None = None
+    """The project's modules as they were sent along, if they were."""
+    _own: dict[tuple[tuple[str, str], ...], SparkSession] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Stop what we started. A session that was there before stays."""
+        """Stop what we started. A session that was there before stays, and one whose Java is gone has nothing to stop."""
         if self.ours:
-            self.spark.stop()
+            for one in self._own.values() if self.is_connect else ():
+                one.stop()
+            with suppress(ConnectionError):
+                self.spark.stop()
+        if self.modules is not None:
+            shutil.rmtree(self.modules.parent, ignore_errors=True)
+
+    def with_settings(self, conf: Mapping[str, str]) -> SparkSession:
+        """A session beside this one, on the same executors, for whoever has settings of its own; this one for all others."""
+        if not conf:
+            return self.spark
+        words = tuple(sorted(conf.items()))
+        if words not in self._own:
+            refuse_contradictions(conf)
+            for word in conf:
+                if not self.spark.conf.isModifiable(word):
+                    raise not_for_one_asset(word)
+            beside = (
+                SparkSession.builder.remote(self.settings.master).create() if self.is_connect else self.spark.newSession()
+            )
+            _set_at_run_time(beside, {**self.settings.conf, **conf})
+            if self.is_connect and self.modules is not None:
+                beside.addArtifacts(str(self.modules), pyfile=True)
+            self._own[words] = beside
+        return self._own[words]
+
+    def is_alive(self) -> bool:
+        """Whether there is still a Spark to ask."""
+        if self.is_connect:
+            return True
+        try:
+            return self.spark.sparkContext._jsc is not None and not self.spark.sparkContext._jsc.sc().isStopped()
+        except Exception:  # noqa: BLE001 - however it does not answer, it is gone
+            return False
 
     @contextmanager
     def job(self, group: str, description: str = "") -> Iterator[None]:
@@ -148,71 +199,157 @@ class Session:
 
 def open_session(settings: SparkSettings, root: str = "", options: Mapping[str, str] | None = None) -> Session:
     """The session of this process. `root` and its `options` are those of the lake, so that Spark can reach a bucket."""
-    _refuse_contradictions(settings.conf)
+    refuse_contradictions(settings.conf)
     # PySpark prints every error that it raises, with a page of Java; whoever catches it says what is wrong.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     if settings.is_connect:
-        return _connected(settings)
+        return _connected(settings, root)
     if SparkContext._active_spark_context is not None:
         # Not `getActiveSession`: that is the session of this thread, and another one may have started it.
         running = SparkSession.builder.getOrCreate()
         _set_at_run_time(running, settings.conf)
-        return Session(running, ours=False, is_connect=False)
-    return _started(settings, s3_settings(root, options or {}, settings.jars_folder))
+        return Session(running, ours=False, is_connect=False, settings=settings)
+    return _started(settings, start_settings(settings, root, options or {}), root)
 
 
-def _started(settings: SparkSettings, storage: Mapping[str, str]) -> Session:
-    _need_java()
-    # Workers must be this Python: the system's own has none of our packages. And nothing listens beyond loopback.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def check_start(settings: SparkSettings) -> None:
+    """What would keep Spark from starting, as far as it can be seen from here. It takes no time where all is well."""
+    refuse_contradictions(settings.conf)
+    if not settings.is_connect:
+        refuse_other_lines(jars_of(_jars(settings)))
+        need_java(os.environ)
+    need_reachable(settings.place, os.environ)
+
+
+def start_settings(settings: SparkSettings, root: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Everything that a driver is started with here, if what it needs is there. Says so in this process's environment, too."""
+    check_start(settings)
+    storage = s3_settings(root, options, settings.jars_folder)
+    brought = _jars(settings)
+    brought["spark.jars.packages"] = _joined(storage.get("spark.jars.packages", ""), brought["spark.jars.packages"])
+    # Workers must be this Python, or the one that is named: the system's own has none of our packages.
+    named = settings.conf.get("spark.pyspark.python")
+    os.environ["PYSPARK_PYTHON"] = named or os.environ.get("PYSPARK_PYTHON") or sys.executable
     own = {**START, **DEFAULTS, **storage}
     if settings.python_path:
         folders = [*map(str, settings.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(folders)
-    if settings.is_local:
+    if settings.place.is_near:
+        # Nothing listens beyond loopback.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         own |= _LOOPBACK
-    builder = SparkSession.builder.master(settings.master).appName(settings.name)
-    for word, value in {**own, **settings.conf, **FIXED}.items():
+    found = {"spark.master": settings.master, "spark.app.name": settings.name, **own, **settings.conf, **brought, **FIXED}
+    return {word: value for word, value in found.items() if value}
+
+
+def _jars(settings: SparkSettings) -> dict[str, str]:
+    """The jars of the project's folder, and those that its settings name."""
+    folder = settings.jars_folder
+    jars = sorted(str(jar.resolve()) for jar in folder.glob("*.jar")) if folder is not None else []
+    return {
+        "spark.jars": _joined(*jars, settings.conf.get("spark.jars", "")),
+        "spark.jars.packages": settings.conf.get("spark.jars.packages", ""),
+    }
+
+
+def _joined(*lists: str) -> str:
+    return ",".join(filter(None, lists))
+
+
+def expect_connect(settings: SparkSettings) -> None:
+    """Tell PySpark, before a project's modules are imported, which kind of functions and columns they make."""
+    if settings.is_connect:
+        os.environ[_CONNECT_MODE] = "1"
+
+
+def _started(settings: SparkSettings, words: Mapping[str, str], root: str) -> Session:
+    builder = SparkSession.builder
+    for word, value in words.items():
         builder = builder.config(word, value)
     try:
-        with _errors_to(settings.log_file):
-            return Session(builder.getOrCreate(), ours=True, is_connect=False)
-    except PySparkException as error:
-        said = f"; its own words are in {settings.log_file}" if settings.log_file else ""
-        raise Unavailable(f"Spark did not start: {clip(str(error), 300)}{said}", hint=_JAVA_HINT) from error
+        with deaf_to_interruptions():
+            if settings.log_file is not None:
+                _launch(words, settings.log_file)
+            spark = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise explained(str(error), settings.log_file) from error
+    modules = None if settings.is_local else packed(settings.python_path, root)
+    if modules is not None:
+        spark.sparkContext.addPyFile(str(modules))
+    return Session(spark, ours=True, is_connect=False, settings=settings, modules=modules)
 
 
-@contextmanager
-def _errors_to(file: Path | None) -> Iterator[None]:
-    """What is started meanwhile writes its errors to a file, for as long as it lives: a JVM keeps the stderr it is born with."""
-    if file is None:
-        yield
+def _launch(words: Mapping[str, str], log_file: Path) -> None:
+    """Start Spark's process, if there is none yet, with a file for its own words: ours stay where they are."""
+    if SparkContext._gateway is not None:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    log, own = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644), os.dup(2)
-    try:
-        os.dup2(log, 2)
-        yield
-    finally:
-        os.dup2(own, 2)
-        os.close(own)
-        os.close(log)
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("wb") as log:
+        conf = SparkConf(loadDefaults=False).setAll(list(words.items()))
+        gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _connected(settings: SparkSettings) -> Session:
+def _connected(settings: SparkSettings, root: str) -> Session:
+    check_start(settings)
+    expect_connect(settings)
     try:
+        _need_server(settings)
         spark = SparkSession.builder.remote(settings.master).getOrCreate()
+        left = _set_at_run_time(spark, settings.conf)
+        version = spark.version
+        modules = packed(settings.python_path, root)
+        if modules is not None:
+            spark.addArtifacts(str(modules), pyfile=True)
     except ImportError as error:
         raise InvalidInput(f"Spark Connect is not there: {clip(str(error), 300)}", hint=_CONNECT_HINT) from error
-    _set_at_run_time(spark, settings.conf)
-    return Session(spark, ours=True, is_connect=True)
+    except PySparkException as error:
+        raise Unavailable(
+            f"the Spark Connect server at {settings.place.shown} refused: {clip(str(error), 300)}",
+            hint="see its log, and whether it is of this version of Spark",
+        ) from error
+    notes = [_CONNECT_LIMITS]
+    if left:
+        notes.append(f"{', '.join(left)}: only the Spark Connect server itself can set it; it is not set")
+    if version.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        notes.append(f"the Spark Connect server is of Spark {version}, and this is PySpark {pyspark.__version__}")
+    return Session(spark, ours=True, is_connect=True, settings=settings, notes=tuple(notes), modules=modules)
 
 
-def _set_at_run_time(spark: SparkSession, conf: Mapping[str, str]) -> None:
+def _need_server(settings: SparkSettings) -> None:
+    """That whoever answers there speaks Spark Connect's protocol: PySpark would try for ten minutes."""
+    core, grpc = import_module("pyspark.sql.connect.client.core"), import_module("grpc")
+    speaks: Future[bool] = Future()
+    final = {grpc.ChannelConnectivity.READY: True, grpc.ChannelConnectivity.TRANSIENT_FAILURE: False}
+
+    def heard(state: Any) -> None:
+        if state in final and not speaks.done():
+            speaks.set_result(final[state])
+
+    channel = core.DefaultChannelBuilder(settings.master).toChannel()
+    channel.subscribe(heard, try_to_connect=True)
+    try:
+        found = speaks.result(SPARK_HELLO_S)
+    except TimeoutError:
+        found = False
+    finally:
+        channel.close()
+    if not found:
+        raise Unavailable(
+            f"what answers at {settings.place.shown} is no Spark Connect server",
+            hint="check the port, and whether it wants TLS: sc://HOST:PORT/;use_ssl=true",
+        )
+
+
+def _set_at_run_time(spark: SparkSession, conf: Mapping[str, str]) -> list[str]:
+    """Set what can be set in a session that runs; those of `conf` that cannot."""
+    left = []
     for word, value in {**DEFAULTS, **conf, **FIXED}.items():
-        if spark.conf.isModifiable(word):
+        if spark.conf.isModifiable(word) or word.startswith(_CATALOGS):
             spark.conf.set(word, value)
+        elif word in conf:
+            left.append(word)
+    return left
 
 
 def check_session(spark: SparkSession) -> None:
@@ -221,15 +358,3 @@ def check_session(spark: SparkSession) -> None:
         found = spark.conf.get(word, value) or value
         if found.lower() != value.lower():
             raise InvalidInput(f"{word} was changed to {clip(found)!r}", hint="do not set it in an asset's code")
-
-
-def _refuse_contradictions(conf: Mapping[str, str]) -> None:
-    for word, value in FIXED.items():
-        if conf.get(word, value).lower() != value.lower():
-            raise InvalidInput(f"{word} is {clip(conf[word])!r}", hint=f"leave it out: it is always {value}")
-
-
-def _need_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if not (home and Path(home, "bin", "java").is_file()) and shutil.which("java") is None:
-        raise Unavailable("Java is missing, and Spark runs on it", hint=_JAVA_HINT)

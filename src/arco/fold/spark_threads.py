@@ -13,7 +13,7 @@ from arco.fold.spark_session import Session
 
 T = TypeVar("T")
 
-_LOOK_S = 0.5
+LOOK_S = 0.5
 _NAME = "arco-spark"
 
 
@@ -37,7 +37,7 @@ class SparkThreads:
         running = asyncio.get_running_loop().run_in_executor(self._pool, inside)
         try:
             while True:
-                done, _ = await asyncio.wait({running}, timeout=_LOOK_S)
+                done, _ = await asyncio.wait({running}, timeout=LOOK_S)
                 if done:
                     return running.result()
                 progressed(self.session.progress(group))
@@ -52,7 +52,7 @@ class SparkThreads:
         """
         while not running.done():
             self.session.cancel(group)
-            await asyncio.wait({running}, timeout=_LOOK_S)
+            await asyncio.wait({running}, timeout=LOOK_S)
         running.exception()
 
 
@@ -79,6 +79,11 @@ async def opened(open_one: Callable[[], Session]) -> Session:
 async def stopped(session: Session) -> None:
     """Stop a session, on a thread: Spark takes its time."""
     await asyncio.to_thread(session.stop)
+
+
+async def is_alive(session: Session) -> bool:
+    """Whether a session still answers. Asked on a thread: one that hangs is waited for by nobody else."""
+    return await asyncio.to_thread(session.is_alive)
 
 
 def any_left() -> bool:

@@ -3,8 +3,7 @@
 Three things are decided here and nowhere else.
   - What "current" means for a partition: the greatest publication, by the sequence number of its commit in its table, then the
     time it was published, then its id. Not the position of its event: an event that is delivered twice has two positions, and
-    the later one may lie over a newer publish. A table that was dropped and made again is another incarnation with rows of its
-    own; which one counts is said by the table that the asset has.
+    the later one may lie over a newer publish. A table made again has rows of its own; which counts says the asset's table.
   - What is never counted: executions, versions, checks. Readers count distinct rows (hazard 7).
   - Where a row lies: all rows of one asset, one edge or one table share a bucket, so a page about it reads few files.
 Partitions and lineage of ranges: a publish of a range has one row per partition, an execution has one row with ranges.
@@ -26,13 +25,10 @@ def _columns_of(kind: Kind) -> Callable[..., Column]:
 _text, _long, _real = _columns_of(Kind.TEXT), _columns_of(Kind.LONG), _columns_of(Kind.REAL)
 _flag, _moment, _texts = _columns_of(Kind.FLAG), _columns_of(Kind.MOMENT), _columns_of(Kind.TEXTS)
 
-_WHO_MADE_IT = (
-    _text("materialization_id"),
-    _text("run_id"),
-    _text("task_id"),
-    _text("asset", "the name of the asset at the time"),
-)
+_NAMED_THEN = _text("asset", "the name of the asset at the time")
+_WHO_MADE_IT = (_text("materialization_id"), _text("run_id"), _text("task_id"), _NAMED_THEN)
 _SIZE = (_long("rows"), _long("bytes"), _long("files"))
+_WHO_AND_WHY = (_text("who"), _text("why"))
 
 RUNS = Table(
     "runs",
@@ -47,7 +43,7 @@ RUNS = Table(
                 _text("project"),
                 _text("deployment"),
                 _text("code_version"),
-                _text("trigger", "what started it: manual, schedule, backfill, freshness, api"),
+                _text("trigger", "what started it: manual, scheduled, freshness, source, event, backfill"),
                 _text("triggered_by"),
                 _long("tasks_planned"),
                 _moment("created_at"),
@@ -187,6 +183,27 @@ HELD_OUTPUTS = Table(
     "asset_id",
 )
 
+SETTLED_OUTPUTS = Table(
+    "settled_outputs",
+    Head.EXECUTION,
+    "one row a decision about something that a gate held back",
+    (_text("asset_id"), _text("materialization_id"), _text("what", "output, or the rows set aside from it")),
+    (
+        Group(
+            "settled",
+            Wins.FIRST,
+            (
+                _text("asset"),
+                _text("verdict", "released or discarded"),
+                *_WHO_AND_WHY,
+                _long("snapshot_id"),
+                _moment("settled_at"),
+            ),
+        ),
+    ),
+    "asset_id",
+)
+
 QUALITY_RESULTS = Table(
     "quality_results",
     Head.QUALITY,
@@ -235,8 +252,7 @@ QUARANTINES = Table(
             (
                 _text("asset"),
                 _flag("quarantined", "false once they were released"),
-                _text("who"),
-                _text("why"),
+                *_WHO_AND_WHY,
                 _text("materialization_id", "the version that is meant; all of them where there is none"),
                 _moment("said_at"),
             ),
@@ -369,6 +385,42 @@ DECLARED_SCHEMAS = Table(
     "asset_id",
 )
 
+CATALOG_TABLES = Table(
+    "tables",
+    Head.ASSETS,
+    "one row a table or view that has or had a name in the catalog, whoever made it",
+    (_text("table_uuid"),),
+    (
+        Group("created", Wins.FIRST, (_moment("created_at"), _text("created_by"))),
+        Group(
+            "placed",
+            Wins.LAST,
+            (
+                _text("asset_id", "tier 1's: that of the asset if a project made it"),
+                _text("kind", "table or view"),
+                _text("format"),
+                _text("location"),
+            ),
+        ),
+        Group(
+            "named",
+            Wins.LAST,
+            (_text("table", "its full name; of a dropped one the last"), _text("namespace"), _moment("named_at")),
+        ),
+        Group("renamed", Wins.LAST, (_moment("renamed_at"), _text("renamed_by"))),
+        Group(
+            "standing",
+            Wins.LAST,
+            (_flag("dropped"), _moment("dropped_at"), _text("dropped_by"), _text("drop_id"), _flag("purge")),
+        ),
+        Group("owned", Wins.LAST, (_text("owner"),)),
+        Group("described", Wins.LAST, (_text("description"),)),
+        Group("tagged", Wins.LAST, (_texts("tags"),)),
+        Group("classified", Wins.LAST, (_text("sensitivity"),)),
+    ),
+    "table_uuid",
+)
+
 ICEBERG_TABLES = Table(
     "iceberg_tables",
     Head.ICEBERG,
@@ -435,6 +487,7 @@ ICEBERG_COMMITS = Table(
                 _long("deleted_files"),
                 _text("summary", "as JSON"),
                 _moment("committed_at"),
+                Column("transaction", Kind.TEXT, "what it became visible with: all commits that say the same", later=True),
             ),
         ),
     ),
@@ -510,6 +563,7 @@ TABLES: tuple[Table, ...] = (
     MATERIALIZATIONS,
     PARTITIONS,
     HELD_OUTPUTS,
+    SETTLED_OUTPUTS,
     QUALITY_RESULTS,
     QUARANTINES,
     LINEAGE_EDGES,
@@ -517,6 +571,7 @@ TABLES: tuple[Table, ...] = (
     LINEAGE_COLUMNS,
     ASSETS,
     DECLARED_SCHEMAS,
+    CATALOG_TABLES,
     ICEBERG_TABLES,
     ICEBERG_COMMITS,
     SCHEMAS,

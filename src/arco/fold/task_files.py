@@ -73,7 +73,7 @@ class Lake:
 
     def write(self, table: Table, rows: pa.Table) -> None:
         """Rows that are joined and sorted, as one file."""
-        data = _encoded(rows)
+        data = encoded(rows)
         name = FileName(f"{self.place.into}-{self.token}-{len(self.files):04}.parquet")
         key = str(StateFileKey(self.place.scope, table.head, Word(table.name), name))
         self.wait(self._put(key, data))
@@ -101,7 +101,8 @@ class Lake:
             raise OutcomeUnknown(f"{key} may not be stored: {outcome.reason}", hint="fold again")
 
 
-def _encoded(rows: pa.Table) -> bytes:
+def encoded(rows: pa.Table) -> bytes:
+    """Rows as the bytes of a file. Row groups are small, so that whoever reads by ranges fetches little for one key."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd", store_schema=False, row_group_size=STATE_ROW_GROUP_ROWS_MAX)
     data: bytes = sink.getvalue().to_pybytes()

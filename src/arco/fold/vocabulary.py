@@ -43,9 +43,12 @@ class Wins(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """One column. `later`: files of before it was added do not have it, and it is null in their rows."""
+
     name: str
     kind: Kind
     about: str
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,14 @@ class Table:
     groups: tuple[Group, ...]
     spread_by: str
     key_names: tuple[str, ...] = field(init=False)
+    column_names: tuple[str, ...] = field(init=False)
+    has_grown: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        # Once: it is asked for with every row.
+        # Once: they are asked for with every row.
         object.__setattr__(self, "key_names", tuple(column.name for column in self.key))
+        object.__setattr__(self, "column_names", tuple(column.name for column in self.columns()))
+        object.__setattr__(self, "has_grown", any(column.later for column in self.columns()))
 
     def columns(self) -> Iterator[Column]:
         """Everything that a row has, in the order of the files."""
@@ -84,10 +91,6 @@ class Table:
         for group in self.groups:
             yield from group.columns
             yield Column(group.order, Kind.TEXT, f"decides {group.name}: the {group.wins} wins")
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns())
 
 
 def bucket_of(value: str) -> int:

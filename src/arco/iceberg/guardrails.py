@@ -48,7 +48,7 @@ def is_reserved(key: str) -> bool:
 
 
 def check_properties(keys: Iterable[str]) -> None:
-    """For create and register: all offenders in one refusal."""
+    """For what names properties by itself, tables, views and namespaces: all offenders in one refusal."""
     offenders = [key for key in keys if is_reserved(key)]
     if offenders:
         raise InvalidInput(

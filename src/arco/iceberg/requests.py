@@ -24,7 +24,7 @@ from arco.iceberg.changes import (
 from arco.iceberg.shape import JsonObject, Text, read
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.ids import clip
-from arco.kernel.limits import LOCATION_CHARS_MAX, NAME_CHARS_MAX, NAMESPACE_LEVELS_MAX
+from arco.kernel.limits import LOCATION_CHARS_MAX, NAME_CHARS_MAX, NAMESPACE_LEVELS_MAX, TRANSACTION_CHANGES_MAX
 
 # Control characters end log lines and URLs (the unit separator divides namespace levels); a lone surrogate is not text.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs"})
@@ -188,11 +188,11 @@ def parse_commit_table(value: object) -> CommitTable:
     return _commit(change)
 
 
-def parse_commit_transaction(value: object, *, tables_max: int) -> tuple[CommitTable, ...]:
+def parse_commit_transaction(value: object) -> tuple[CommitTable, ...]:
     """The changes of a transaction, in order; each must say which table it is for."""
     items = read(value, _Transaction, "transaction").table_changes
-    if len(items) > tables_max:
-        raise TooLarge(f"a transaction has {len(items)} table changes, more than {tables_max}")
+    if len(items) > TRANSACTION_CHANGES_MAX:
+        raise TooLarge(f"a transaction has {len(items)} table changes, more than {TRANSACTION_CHANGES_MAX}")
     changes = [read(item, _TableChange, f"table-changes[{place}]") for place, item in enumerate(items)]
     for place, change in enumerate(changes):
         if change.identifier is None:

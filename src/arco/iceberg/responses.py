@@ -6,8 +6,6 @@ What must never enter: credentials' values beyond passing them through, and anyt
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-import msgspec
-
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.iceberg.view_metadata import ViewMetadata
@@ -32,13 +30,6 @@ def load_table(
     return _result(shown(metadata, snapshots), metadata_location, config, credentials)
 
 
-def load_table_bytes(
-    metadata_json: bytes, *, metadata_location: str, config: Mapping[str, str], credentials: Sequence[JsonObject] = ()
-) -> bytes:
-    """The same with all snapshots, straight from the (uncompressed) bytes of the metadata file: nothing is parsed."""
-    return msgspec.json.encode(_result(msgspec.Raw(metadata_json), metadata_location, config, credentials))
-
-
 def commit_table(metadata: TableMetadata, *, metadata_location: str) -> JsonObject:
     """CommitTableResponse."""
     return {"metadata-location": metadata_location, "metadata": metadata.document}
@@ -59,7 +50,7 @@ def shown(metadata: TableMetadata, snapshots: Snapshots) -> JsonObject:
 
 
 def _result(
-    metadata: JsonObject | msgspec.Raw,
+    metadata: JsonObject,
     metadata_location: str | None,
     config: Mapping[str, str],
     credentials: Sequence[JsonObject],

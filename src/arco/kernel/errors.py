@@ -23,6 +23,7 @@
     │   └── Fenced                a newer owner holds a higher epoch
     ├── RetryLater        nothing happened and nothing will; try again after a pause
     │   ├── Throttled             the store or the server asks for a pause
+    │   ├── Busy                  this server has as much of it to do as it takes on
     │   └── Unavailable           the store cannot be reached
     ├── AskHistory        the outcome is not known; only a later read can tell
     │   └── OutcomeUnknown
@@ -56,7 +57,7 @@ class Action(StrEnum):
 
 
 class ArcoError(Exception):
-    """Base of all deliberate errors: a stable code, one line of text, and the way out."""
+    """Base of all deliberate errors: a stable code, one line of text, and the way out; `own_hint` if this one says its own."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
@@ -66,6 +67,7 @@ class ArcoError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.own_hint = hint
         self.hint = self.default_hint if hint is None else hint
 
     def one_line(self) -> str:
@@ -215,6 +217,12 @@ class Throttled(RetryLater):
     code = "throttled"
 
 
+class Busy(RetryLater):
+    """This server has as much of it to do as it takes on. Nothing was done."""
+
+    code = "busy"
+
+
 class Unavailable(RetryLater):
     code = "unavailable"
     default_hint = "check that the store is reachable, then try again"
@@ -246,7 +254,7 @@ class CorruptObject(AskOperator):
 
 class UnknownFormat(AskOperator):
     code = "unknown_format"
-    default_hint = "upgrade Arco: this was written by a newer version"
+    default_hint = "run pip install --upgrade arco: this was written by a newer version"
 
 
 class StoreUnsuitable(AskOperator):

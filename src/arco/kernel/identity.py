@@ -1,4 +1,4 @@
-"""Identifiers derived from other values: partitions, tasks, edges, dependencies.
+"""Identifiers derived from other values: partitions, tasks, edges, dependencies, runs that were asked for.
 
 The derivations are part of the stored format: changing one orphans what was recorded under the old identifier. All use
 length-prefixed fields (hazard 22) and keep 64 bits, as the published shapes say; among a million partitions the chance
@@ -8,10 +8,11 @@ that two share an identifier is below one in thirty million.
 from collections.abc import Callable
 
 from arco.kernel.fingerprint import fingerprint, fingerprints
-from arco.kernel.ids import AssetId, CodeVersionId, EdgeId, PartitionId, TaskId
+from arco.kernel.ids import AssetId, CodeVersionId, EdgeId, PartitionId, RunId, TaskId, encode_ulid
 from arco.kernel.partition_key import PartitionKey
 
 _SHORT_HEX = 16
+_TIME_MASK = (1 << 48) - 1
 
 
 def partition_id(asset: AssetId, key: PartitionKey) -> PartitionId:
@@ -41,3 +42,8 @@ def dependency_fingerprint(source: str, target: str, mapping: str, transform: st
 def edge_id(source: str, target: str, dependency: str) -> EdgeId:
     """One lineage edge; two dependencies between the same assets are two edges."""
     return EdgeId(f"edge_{fingerprint('edge', source, target, dependency)[:_SHORT_HEX]}")
+
+
+def asked_run_id(request: str, asked_ms: int) -> RunId:
+    """The run of a request, whoever starts it: the moment it was asked at, and a hash where others have randomness."""
+    return RunId(encode_ulid((asked_ms & _TIME_MASK) << 80 | int(fingerprint("run of a request", request)[:20], 16)))

@@ -58,8 +58,9 @@ class Identifier(str):
 
     def __new__(cls, text: str) -> Self:
         if cls.pattern.fullmatch(text) is None:
-            raise InvalidInput(f"{clip(text)!r} is not a {cls.what}", hint=f"it must be {cls.form}")
-        return super().__new__(cls, text)
+            article = "an" if cls.what[0] in "aeio" else "a"
+            raise InvalidInput(f"{clip(text)!r} is not {article} {cls.what}", hint=f"it must be {cls.form}")
+        return str.__new__(cls, text)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -318,6 +319,15 @@ class CodeVersionId(Identifier):
     form = "1 to 128 letters, digits and . _ + : -"
 
 
+class ScheduleName(Identifier):
+    """A schedule of a project."""
+
+    __slots__ = ()
+    what = "schedule name"
+    pattern = re.compile(r"[a-z][a-z0-9_]{0,62}")
+    form = "a lower-case letter, then up to 62 of a-z, 0-9 and _"
+
+
 class CheckId(Identifier):
     """A quality check of an asset, stable across deployments."""
 
@@ -421,6 +431,11 @@ class UlidSource:
 def is_uuid7(value: UuidIdentifier) -> bool:
     """Whether a UUID says its own time."""
     return value[14] == "7"
+
+
+def time_said(text: str) -> int | None:
+    """When a UUID of version 7 says that it was made; None for any other text."""
+    return Uuid7Identifier(text).time_ms if Uuid7Identifier.pattern.fullmatch(text) else None
 
 
 def new_uuid7(clock: "Clock", entropy: "Entropy") -> str:

@@ -55,6 +55,9 @@ LOCAL_IO_THREADS = 32
 LOCAL_FOLDER_THREADS = 8
 LOCAL_LOCK_SHARDS = 4096
 
+# Files that one thread looks at in one go: one that the disk does not answer for holds up no more than these.
+LOCAL_HEADS_TOGETHER_MAX = 16
+
 # A request to a store, and reaching it at all; and how often a read is repeated.
 STORE_REQUEST_TIMEOUT_S = 60
 STORE_CONNECT_TIMEOUT_S = 5
@@ -99,6 +102,21 @@ TURN_WAIT_S = 10.0
 # how many wait. Whoever comes to a longer line does not join it.
 LINE_HEAD_S_MAX = 5.0
 LINE_WAITING_MAX = 1024
+GROUP_COMMITS_MAX = 64
+GROUP_PATIENCE_S_MAX = 0.05
+
+# Commits at one table of one process, waiting and at work: beyond it they are sent away before anything is done, so that one hot
+# table leaves room for everybody else. And how long one may wait for its turn before it is sent away, having done nothing.
+TABLE_QUEUE_MAX = 192
+TABLE_QUEUE_S_MAX = 20.0
+
+# The pause of a commit that lost its swing to another process: about as long as a commit takes, and longer with every loss.
+CONTENTION_PAUSE_S_FIRST = 0.001
+CONTENTION_PAUSE_S_MAX = 2.0
+
+# Metrics: how long what was found in the folded state is told again, and how many assets of a workspace have series.
+METRICS_STATE_S = 15.0
+METRICS_ASSETS_MAX = 1000
 
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
 REMEMBERED_KEYS_MAX = 100_000
@@ -109,20 +127,70 @@ IDEMPOTENCY_TAKEOVER_S = 600
 DUPLICATE_WAIT_S = 5.0
 DUPLICATE_POLL_S = 0.25
 
+# Transactions: how many tables one may change (the server's default, and the most it can be told) and by
+# how many changes, when an attempt that fell
+# silent may be sent back by whoever it stands in the way of, and how long one that stands behind another waits for it.
+TRANSACTION_TABLES_MAX = 10
+TRANSACTION_TABLES_EVER_MAX = 100
+TRANSACTION_CHANGES_MAX = 1000
+TRANSACTION_STALE_S = 60.0
+TRANSACTION_WAIT_S = 10.0
+TRANSACTION_POLL_S = 0.1
+
+# How long the record of a transaction is kept.
+TRANSACTION_KEPT_S = 30 * 24 * 3600
+
+# How often several tables are looked at for one moment that all of them share, and how many may be asked for at once.
+SIDE_BY_SIDE_READINGS_MAX = 10
+TABLES_TOGETHER_MAX = 100
+
 # How long upkeep leaves a marker alone after its key's lifetime.
 MARKER_GRACE_S = 24 * 3600
+
+# How long after a commit was prepared its absence from history proves that it never happened: receipts and markers are kept
+# for longer, by half of the grace at least.
+HISTORY_KNOWN_S = IDEMPOTENCY_LIFETIME_S + MARKER_GRACE_S // 2
+
+# How long upkeep leaves alone what nobody seems to need, by the store's clock; and how much the clocks of servers may differ from
+# it before a grace is no grace any more.
+UPKEEP_GRACE_S = 24 * 3600
+UPKEEP_CLOCKS_S = 3600
+
+# How long a file stays that no version of its table names. Whoever writes without a note of it (every Iceberg client does) has to
+# send its commit within two days, and a commit under way is given up after half a day: so long a file is certainly nobody's.
+ORPHAN_FILE_S = 3 * 24 * 3600
+COMMIT_LASTS_S_MAX = 12 * 3600
+
+# How long a dropped table that is to be purged can still be restored.
+UNDROP_HOLD_S = 7 * 24 * 3600
+
+# Receipts: those of commits that were only about to happen, and those of commits that nobody ever folded.
+PENDING_RECEIPT_S = 24 * 3600
+COMMITTED_RECEIPT_S = 90 * 24 * 3600
+
+# Upkeep: objects that are taken away side by side, receipts of one pass, metadata files that are read of one table to know its
+# history, files of one table that go in one pass, manifests that are read side by side, and examples in the report of a dry run.
+UPKEEP_DELETES_MAX = 32
+UPKEEP_RECEIPTS_MAX = 100_000
+UPKEEP_HISTORY_READS_MAX = 1_000
+UPKEEP_FILES_MAX = 200_000
+UPKEEP_MANIFEST_READS_MAX = 16
+UPKEEP_EXAMPLES_MAX = 1_000
 
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
-# An answer that a marker holds itself; a larger one is made again from the metadata file.
-MARKER_ANSWER_BYTES_MAX = 64 * 1024
-
 # Metadata files kept in memory: bounds a server with many tables.
 METADATA_CACHE_FILES_MAX = 2048
 
+# Namespaces whose names a server keeps in order.
+LISTINGS_REMEMBERED_MAX = 256
+
 # Tables whose pointer and metadata a server remembers.
 POINTER_CACHE_TABLES_MAX = 4096
+
+# Answers about tables and views that a server keeps as bytes, plain and packed.
+ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 # A staged create that nobody commits: how long its place is kept.
 STAGED_INTENT_LIFETIME_S = 24 * 3600
@@ -156,9 +224,16 @@ READY_TIMEOUT_S = 5
 # Workspaces whose names a server reads before it is ready: bounds what a start costs. Others are read when they are asked for.
 READY_WORKSPACES_MAX = 64
 
-# What one server does at once: more wait outside. Connections stay below the 1,024 files a process may open by default.
+# Workspaces that one listing shows: it is a request or two for each.
+WORKSPACES_LISTED_MAX = 1000
+
+# What one process of a server does at once: more wait outside. Connections stay below the files it may open, of which it asks
+# the system for more than the usual 1,024; those that wait to be accepted are the system's to hold.
 REQUESTS_AT_ONCE_MAX = 256
-CONNECTIONS_MAX = 800
+OPEN_FILES_MAX = 4096
+OTHER_FILES_MAX = 224
+CONNECTIONS_MAX = 2000
+CONNECTIONS_WAITING_MAX = 2048
 BODIES_BYTES_MAX = 256 * 1024 * 1024
 
 # One event of the ledger, and one segment of events: bounds the memory of whoever reads one.
@@ -168,6 +243,9 @@ LEDGER_SEGMENT_BYTES_MAX = 8 * 1024 * 1024
 
 # Events that wait in one process for their segment: past it callers are told to come back instead of filling memory.
 LEDGER_WAITING_BYTES_MAX = 64 * 1024 * 1024
+
+# Commits of tier 1 that are told to the ledger before the mark moves: bounds what is held, and what is told again after a crash.
+TOLD_COMMITS_MAX = 1000
 
 # Segments that a follower of the ledger holds at once, and days whose segments it remembers by name.
 LEDGER_TAIL_READS_MAX = 8
@@ -184,6 +262,14 @@ FOLD_READS_MAX = 32
 
 # New names tried for one object of the fold before the source of names is reported as broken.
 FOLD_NAME_ATTEMPTS_MAX = 4
+
+# Of those who follow a ledger one folds. Whoever does says so every third of this time; after all of it another takes over.
+FOLD_LEASE_S = 15.0
+
+# The fold of a server is started again after 1 s, 2 s, … at most this; one that ran so long is steady again.
+FOLD_RESTART_S_MAX = 60.0
+FOLD_STEADY_S = 60.0
+FOLD_LINE_BYTES_MAX = 1024 * 1024
 
 # What the fold has consumed: lists that a manifest names before they are merged, and names in one list.
 CONSUMED_LISTS_MAX = 16
@@ -295,8 +381,99 @@ TASK_LEASE_S = 30.0
 RUN_POLL_S = 2.0
 TASK_STOP_S = 30.0
 
+# Workers: how often one looks at a root where nobody wakes it, how long what a scheduler signed may wait for a worker, runs that
+# are open at a time and that one process has in hand, and when a note of a run that never began may go.
+WORKER_POLL_S = 2.0
+TASK_ENVELOPE_S = 600.0
+OPEN_RUNS_MAX = 10_000
+RUNS_IN_HAND_MAX = 200
+OPEN_RUN_BEGINS_S = 24 * 3600
+
+# Who holds a pool at a time: bounds an object that is read whole whenever a task is claimed.
+POOL_HOLDINGS_MAX = 10_000
+
+# How long a worker that is told to stop waits for its tasks before it hands them back.
+WORKER_STOP_S = 20.0
+
+# What an attempt may say: lines that are kept of it, characters of one, and how often they are written while it runs.
+TASK_LOG_LINES_MAX = 10_000
+TASK_LOG_LINE_CHARS_MAX = 4_000
+TASK_LOG_EVERY_S = 5.0
+
+# Spark: how long somebody at the address of a cluster may take to answer, and then to say hello; when people hear that no
+# executor has taken a task; and the modules of a project that are sent along.
+SPARK_REACH_S = 5.0
+SPARK_HELLO_S = 30.0
+SPARK_EXECUTORS_LATE_S = 30.0
+SPARK_MODULES_MAX = 5_000
+
 # How often an attempt's outcome is asked for before the driver gives up and leaves the run to be resumed.
 TASK_SETTLE_TRIES_MAX = 12
 
+# The same of an atomic run's transaction: long enough for another driver's attempt to be stale, and for clocks that differ.
+TOGETHER_TRIES_MAX = 150
+
 # Commits of one attempt to publish, each on a newer base, before it gives way to whoever else commits to the table.
 PUBLISH_REBASES_MAX = 20
+
+# Schedules: how late a tick may be found where nothing is caught up, the ticks that wait for their runs at a time, the ended ones
+# that are kept for people, and the recorded runs that an estimate of the next one's time is made of.
+SCHEDULE_LATE_S = 300
+SCHEDULE_OPEN_TICKS_MAX = 1000
+SCHEDULE_ENDED_TICKS_MAX = 20
+SCHEDULE_ESTIMATED_RUNS_MAX = 5
+
+# Runs that are asked for over HTTP: how many requests may wait in a workspace, what one may name, and how many one pass takes.
+ASKED_RUNS_OPEN_MAX = 1000
+ASKED_RUN_WORDS_MAX = 1000
+ASKED_RUN_WORD_CHARS_MAX = 1000
+ASKED_RUN_PARALLELISM_MAX = 1000
+ASKED_RUNS_TAKEN_MAX = 100
+
+# Assets of a project that is deployed over HTTP: bounds what is verified in one request.
+DECLARED_ASSETS_MAX = 10_000
+
+# Credentials for the files of one table: how short and how long they may live, what is left of them when a client is told that
+# nothing has changed, and how many a server holds.
+VENDED_SHORTEST_S = 900
+VENDED_DURATION_S_MAX = 43_200
+VENDED_DURATION_S = 3600
+VENDED_LEFT_S = 300
+VENDED_CREDENTIALS_MAX = 10_000
+
+# A session policy as Amazon's token service takes it.
+SESSION_POLICY_CHARS_MAX = 2048
+
+# A request to a token service: a client waits for it.
+TOKEN_SERVICE_TIMEOUT_S = 10
+TOKEN_SERVICE_BYTES_MAX = 256 * 1024
+
+# The feed of events: events of one stored page and of one answer, pages that one answer looks through and that one process
+# remembers, commits of names that are told at a time, rounds of one look, and pages between two checkpoints.
+FEED_PAGE_EVENTS_MAX = 250
+FEED_ANSWER_EVENTS_MAX = 1000
+FEED_ANSWER_PAGES_MAX = 40
+FEED_PAGES_REMEMBERED_MAX = 128
+FEED_LOOK_COMMITS_MAX = 2000
+FEED_ROUNDS_MAX = 16
+FEED_CHECKPOINT_PAGES_MAX = 256
+
+# Receipts of a date that nobody expects one on are looked for this often; those of today so often, however many ask: a listing
+# shows all receipts of a day, old and new. Those that the process wrote itself are known without one, the newest of them.
+FEED_FULL_LOOK_S = 900
+FEED_LIST_S = 2
+FEED_WRITTEN_NAMES_MAX = 10_000
+
+# What an event says of the changes of one commit; beyond it, that there were some.
+FEED_UPDATES_BYTES_MAX = 256 * 1024
+
+# Workers of one server: how many there may be, how large a request may be to be handed to another, how long one that was asked
+# may be silent before others do its work, how long one that ends waits for the others to know, and how long a server waits
+# before it starts one again that died right after its start.
+WORKERS_MAX = 64
+HANDED_OVER_BYTES_MAX = 4 * 1024 * 1024
+HANDOVER_SILENCE_S = 2.0
+HANDOVER_END_S = 5.0
+WORKER_PAUSE_S_FIRST = 0.1
+WORKER_PAUSE_S_MAX = 5.0
+WORKER_SOUND_S = 10.0

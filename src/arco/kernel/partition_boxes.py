@@ -8,9 +8,9 @@ of an asset writes the same documents (`servo/partitions`), and knows more: wher
 What must never enter: that. An event stays what it was when its asset is partitioned otherwise.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -53,6 +53,35 @@ def partitions_in(
         for values in product(*(axis.values() for axis in axes)):
             found[PartitionKey(dict(zip(grain, values, strict=True)))] = None
     return list(found)
+
+
+def need_ranges(document: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a document whose boxes are no ranges, whatever the kinds of its dimensions are."""
+    for box in document:
+        for name, stored in box.items():
+            if not _is_range(stored):
+                raise InvalidInput(
+                    f"{clip(name)}={clip(str(stored))} is no range",
+                    hint='two moments, ["2025-01-01", "2025-02-01"], or the values in a list, [["de", "fr"]]',
+                )
+
+
+def _is_range(stored: Any) -> bool:
+    match stored:
+        case [list(listed)]:
+            return all(map(partial(_parses, _scalar), listed))
+        case [str(first), str(end)]:
+            return _parses(datetime.fromisoformat, first) and _parses(datetime.fromisoformat, end)
+        case _:
+            return False
+
+
+def _parses(parse: Callable[[Any], object], stored: Any) -> bool:
+    try:
+        parse(stored)
+    except ValueError:
+        return False
+    return True
 
 
 def period_of(kind: str, moment: datetime) -> Scalar:

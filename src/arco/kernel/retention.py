@@ -17,6 +17,13 @@ from arco.kernel.errors import InvalidInput
 
 _DAY_MS = 86_400_000
 
+# Versions of a partition: how long they are kept, at least and at most how many, and how long whatever their number. An asset may
+# say other numbers.
+PARTITION_VERSION_DAYS = 7
+PARTITION_VERSIONS_MIN = 2
+PARTITION_VERSIONS_MAX = 100
+PARTITION_VERSION_GRACE_S = 24 * 3600
+
 Days = Annotated[int, msgspec.Meta(ge=1, le=36_500)]
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from arco.kernel.errors import InvalidInput
+
 
 class Secret:
     """Holds a secret; only `reveal` shows it, so that logs, tracebacks and dumps cannot."""
@@ -33,3 +35,14 @@ class SecretRef:
 
     source: str
     name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "SecretRef":
+        """`env:NAME` or `file:/path`. The secret itself is refused: what is written down is where it is."""
+        source, colon, name = text.partition(":")
+        if not colon or source not in {"env", "file"} or not name:
+            raise InvalidInput("a secret is named by where it is", hint="write env:NAME or file:/run/secrets/name")
+        return cls(source, name)
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.name}"

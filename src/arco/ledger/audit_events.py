@@ -12,6 +12,7 @@ from arco.ledger.envelope import EventType
 from arco.ledger.payloads import Payload
 
 ACTION_RECORDED = EventType("audit.action_recorded.v1")
+UPKEEP_COMPLETED = EventType("audit.upkeep_completed.v1")
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +45,22 @@ class ActionRecorded(Payload, frozen=True, kw_only=True):
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
     why: str | None = None
+
+
+class UpkeepCompleted(Payload, frozen=True, kw_only=True):
+    """What one job of upkeep took away, and why. Ages are by the store's clock.
+
+    `changed` counts what was changed and not deleted: segments that were moved, tables that can no longer be restored.
+    """
+
+    kind: str
+    looked_at: int
+    deleted: int
+    bytes: int
+    changed: int = 0
+    why: dict[str, int] = msgspec.field(default_factory=dict)
+    kept: dict[str, int] = msgspec.field(default_factory=dict)
+    oldest_s: int | None = None
+    youngest_s: int | None = None
+    trouble: tuple[str, ...] = ()
+    failed: str | None = None

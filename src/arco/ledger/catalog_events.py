@@ -23,6 +23,9 @@ TABLE_CREATED = EventType("catalog.table_created.v1")
 TABLE_DROPPED = EventType("catalog.table_dropped.v1")
 TABLE_RENAMED = EventType("catalog.table_renamed.v1")
 TABLE_RESTORED = EventType("catalog.table_restored.v1")
+TABLE_DESCRIBED = EventType("catalog.table_described.v1")
+TIER_1 = "arco/catalog"
+"""The source of what tier 1 says."""
 
 
 class DeploymentCreated(Payload, frozen=True, kw_only=True):
@@ -108,50 +111,58 @@ class ContractUpdated(Payload, frozen=True, kw_only=True):
     why: str | None = None
 
 
-class TableCreated(Payload, frozen=True, kw_only=True):
-    """A table or view has a name."""
+class NameChange(Payload, frozen=True, kw_only=True):
+    """What every event of a name says: whose name, and which commit of tier 1 did it.
+
+    `sequence` is the number of that commit, and `place` the place of this event among what the commit says: of two events about
+    one table the later by these counts, whichever was told first.
+    """
 
     table_uuid: str
+    commit: str
+    who: str
+    sequence: int = 0
+    place: int = 0
+
+
+class TableCreated(NameChange, frozen=True, kw_only=True):
+    """A table or view has a name; or the one of this name lies elsewhere from now on."""
+
     asset_id: str
     kind: str
     format: str
     namespace: tuple[str, ...]
     name: str
     location: str
-    commit: str
-    who: str
+    owner: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    sensitivity: str | None = None
 
 
-class TableDropped(Payload, frozen=True, kw_only=True):
+class TableDropped(NameChange, frozen=True, kw_only=True):
     """A name was taken away. Without `purge` it can be restored for a while."""
 
-    table_uuid: str
-    namespace: tuple[str, ...]
-    name: str
     drop_id: str
     purge: bool
-    commit: str
-    who: str
 
 
-class TableRenamed(Payload, frozen=True, kw_only=True):
+class TableRenamed(NameChange, frozen=True, kw_only=True):
     """A table or view goes by another name."""
 
-    table_uuid: str
-    former_namespace: tuple[str, ...]
-    former_name: str
     namespace: tuple[str, ...]
     name: str
-    commit: str
-    who: str
 
 
-class TableRestored(Payload, frozen=True, kw_only=True):
+class TableRestored(NameChange, frozen=True, kw_only=True):
     """What was dropped has a name again."""
 
-    table_uuid: str
     namespace: tuple[str, ...]
     name: str
     drop_id: str
-    commit: str
-    who: str
+
+
+class TableDescribed(NameChange, frozen=True, kw_only=True):
+    """People say something else of a table. `fields` has what they say now, by field; what is not there stays as it was."""
+
+    fields: dict[str, Any]

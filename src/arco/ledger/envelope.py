@@ -80,7 +80,12 @@ class EventTime(Identifier):
 
     @property
     def time_ms(self) -> int:
-        return (datetime.fromisoformat(self) - _EPOCH) // _MILLISECOND
+        return _time_ms(self)
+
+
+@lru_cache(1024)
+def _time_ms(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
 
 
 class Subject(Identifier):
@@ -176,6 +181,10 @@ def _read_carefully(attributes: dict[str, Any]) -> Event:
         known["extensions"] = others
     try:
         return msgspec.convert(known, Event, dec_hook=identifier)
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            "not an event: a text in it holds a lone surrogate", hint="send text that is valid Unicode"
+        ) from None
     except msgspec.ValidationError as error:
         raise InvalidInput(clip(f"not an event: {error}".replace("`", ""), _MESSAGE_CHARS_MAX)) from None
 
@@ -198,6 +207,9 @@ def decode(line: bytes) -> Event:
     return read_attributes(value)
 
 
+_decoded, _encoded = msgspec.json.Decoder().decode, msgspec.json.Encoder(order="sorted").encode
+
+
 def _parsed(line: bytes) -> JsonValue:
     """What `parse_strict` gives, sooner for a line in its one spelling, as every line is that was written here.
 
@@ -206,8 +218,8 @@ def _parsed(line: bytes) -> JsonValue:
     """
     if len(line) <= LEDGER_EVENT_BYTES_MAX and line.count(b"{") + line.count(b"[") <= JSON_DEPTH_MAX:
         try:
-            value: JsonValue = msgspec.json.decode(line)
-            if msgspec.json.encode(value, order="sorted") == line:
+            value: JsonValue = _decoded(line)
+            if _encoded(value) == line:
                 return value
         except (msgspec.MsgspecError, UnicodeError, OverflowError):
             pass  # the strict reader says what is wrong with it

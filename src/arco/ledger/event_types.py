@@ -41,6 +41,8 @@ def _kinds() -> tuple[EventKind, ...]:
         EventKind(e.TASK_ENDED, e.TaskEnded, posted=True),
         EventKind(e.MATERIALIZATION_COMPLETED, e.MaterializationCompleted, posted=True),
         EventKind(e.OUTPUT_HELD, e.OutputHeld, posted=True),
+        EventKind(e.OUTPUT_RELEASED, e.OutputReleased),
+        EventKind(e.OUTPUT_DISCARDED, e.OutputDiscarded),
         EventKind(e.RUN_COMPLETED, e.RunCompleted, posted=True),
         EventKind(q.CHECK_EXECUTED, q.CheckExecuted, posted=True),
         EventKind(q.PARTITION_QUARANTINED, q.PartitionQuarantined, posted=True),
@@ -58,9 +60,11 @@ def _kinds() -> tuple[EventKind, ...]:
         EventKind(c.TABLE_DROPPED, c.TableDropped),
         EventKind(c.TABLE_RENAMED, c.TableRenamed),
         EventKind(c.TABLE_RESTORED, c.TableRestored),
+        EventKind(c.TABLE_DESCRIBED, c.TableDescribed),
         EventKind(i.METRICS_REPORTED, i.MetricsReported, posted=True),
         EventKind(i.TABLE_COMMITTED, i.TableCommitted),
         EventKind(a.ACTION_RECORDED, a.ActionRecorded),
+        EventKind(a.UPKEEP_COMPLETED, a.UpkeepCompleted),
     )
 
 

@@ -17,6 +17,8 @@ TASK_STARTED = EventType("execution.task_started.v1")
 TASK_ENDED = EventType("execution.task_ended.v1")
 MATERIALIZATION_COMPLETED = EventType("execution.materialization_completed.v1")
 OUTPUT_HELD = EventType("execution.output_held.v1")
+OUTPUT_RELEASED = EventType("execution.output_released.v1")
+OUTPUT_DISCARDED = EventType("execution.output_discarded.v1")
 RUN_COMPLETED = EventType("execution.run_completed.v1")
 
 
@@ -100,6 +102,7 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     started_ms: int
     published_ms: int
     counts: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    input_workspaces: dict[str, str] = msgspec.field(default_factory=dict)
     checks_failed: tuple[str, ...] = ()
     mode: str = "replace"
     grain: dict[str, str] | None = None
@@ -107,7 +110,10 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
 
 
 class OutputHeld(Payload, frozen=True, kw_only=True):
-    """An output that the gate held back, and where it is kept."""
+    """An output that the gate held back, and where it is kept.
+
+    `completed` is what would have been said of it had it been published: whoever releases it says it then.
+    """
 
     materialization_id: str
     run_id: str
@@ -119,6 +125,33 @@ class OutputHeld(Payload, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     branch: str | None
     snapshot_id: int | None
+    completed: dict[str, Any] | None = None
+
+
+class SettledOutput(Payload, frozen=True, kw_only=True):
+    """What every decision about something that was held back says. `what`: the `output`, or the `rows` set aside from it."""
+
+    materialization_id: str
+    asset: str
+    asset_id: str
+    what: str
+    who: str
+    why: str
+    settled_ms: int
+    run_id: str | None = None
+    task_id: str | None = None
+    partitions: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    branch: str | None = None
+
+
+class OutputReleased(SettledOutput, frozen=True, kw_only=True):
+    """Somebody published what was held back, as this snapshot of main."""
+
+    snapshot_id: int | None = None
+
+
+class OutputDiscarded(SettledOutput, frozen=True, kw_only=True):
+    """Somebody decided that what was held back is never published. Its files stay until upkeep finds that nothing names them."""
 
 
 class RunCompleted(Payload, frozen=True, kw_only=True):

@@ -92,7 +92,11 @@ class CommittedMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit of a table or view. `metadata` is null if the metadata file was gone when the commit was announced."""
+    """A commit of a table or view. `metadata` is null if the metadata file was gone when the commit was announced.
+
+    Commits that became visible together name their `transaction`, and each of them all `transaction_tables`: whoever sees one
+    knows which others belong to it. They are null if the record of the transaction was gone when the commit was announced.
+    """
 
     table_uuid: str
     kind: str
@@ -106,6 +110,8 @@ class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):
     principal: str
     client: str | None
     metadata: CommittedMetadata | None = None
+    transaction: str | None = None
+    transaction_tables: tuple[str, ...] | None = None
 
     def draft(self) -> Draft:
         about = ("table committed", self.table_uuid, self.commit_key)

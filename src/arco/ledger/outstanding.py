@@ -28,6 +28,7 @@ from arco.ledger.drafts import Draft, keyed_event_id, seal
 from arco.ledger.envelope import Event
 from arco.ledger.run_entries import Batch
 from arco.ledger.run_log import RunLog
+from arco.ledger.run_state import ACTIVE, TaskStatus
 from arco.storage.keys import Domain, RunPlanKey, prefix_of
 from arco.storage.port import ObjectStore
 
@@ -92,7 +93,8 @@ async def _of_run(
         log, _ = await RunLog.open(store, scope, run, clock, entropy, seen)
     except (NotFound, Fenced):
         return Outstanding()
-    staged = (log.state.tasks[task].staged for task in log.state.active)
+    # Of an atomic run's outputs none is in a table before all are: the same look tells whether they landed.
+    staged = (its.staged for its in log.state.tasks.values() if its.status in ACTIVE | {TaskStatus.STAGED})
     maybe = (
         MaybeLanded(one.materialization_id, tuple(_sealed(one.events, domains, scope, one.at_ms)))
         for one in staged

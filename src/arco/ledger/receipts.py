@@ -23,8 +23,11 @@ class Source(msgspec.Struct, frozen=True):
     client: str | None = None
 
 
-class Published(msgspec.Struct, frozen=True):
-    """One commit of the last swing, with everything its receipt says: whoever comes next can write that receipt."""
+class Published(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One commit of the last swing, with everything its receipt says: whoever comes next can write that receipt.
+
+    Commits that became visible together, in one transaction, name it.
+    """
 
     event_id: str
     commit_number: int
@@ -33,6 +36,7 @@ class Published(msgspec.Struct, frozen=True):
     snapshot_id: int | None
     at_ms: int
     source: Source
+    transaction: str | None = None
 
 
 class Receipt(msgspec.Struct, frozen=True):

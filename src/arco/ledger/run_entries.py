@@ -12,7 +12,7 @@ import msgspec
 
 from arco.kernel.errors import CorruptObject, InvalidInput, TooLarge, UnknownFormat
 from arco.kernel.ids import Identifier, RunId, WriteId, clip
-from arco.kernel.limits import RUN_LOG_BYTES_MAX
+from arco.kernel.limits import RUN_LOG_BYTES_MAX, TRANSACTION_TABLES_MAX
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import identifier
 
@@ -25,6 +25,8 @@ class Trigger(StrEnum):
 
     MANUAL = "manual"
     SCHEDULED = "scheduled"
+    FRESHNESS = "freshness"
+    SOURCE = "source"
     EVENT = "event"
     BACKFILL = "backfill"
 
@@ -51,7 +53,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry"):
 
 
 class RunCreated(Entry, frozen=True, kw_only=True, tag="run_created"):
-    """The first entry of every log. `plan_id` is the fingerprint of the plan that is stored beside it."""
+    """The first entry of every log. `plan_id` is the fingerprint of the plan that is stored beside it.
+
+    `atomic`: all outputs become visible in one transaction, over `transaction_tables` tables at most, or none does.
+    """
 
     plan_id: str
     tasks: int
@@ -61,6 +66,8 @@ class RunCreated(Entry, frozen=True, kw_only=True, tag="run_created"):
     timeout_s: float | None = None
     on_failure: OnFailure = OnFailure.KEEP_GOING
     idempotency_key: str | None = None
+    atomic: bool = False
+    transaction_tables: int = TRANSACTION_TABLES_MAX
 
 
 class RunCancelRequested(Entry, frozen=True, kw_only=True, tag="run_cancel_requested"):
@@ -71,10 +78,48 @@ class RunCancelRequested(Entry, frozen=True, kw_only=True, tag="run_cancel_reque
     timed_out: bool = False
 
 
+class RunPaused(Entry, frozen=True, kw_only=True, tag="run_paused"):
+    """From here on nothing is claimed, whoever drives the run. What runs goes on to its end."""
+
+    who: str
+    why: str
+
+
+class RunResumed(Entry, frozen=True, kw_only=True, tag="run_resumed"):
+    """The pause is over."""
+
+    who: str
+
+
 class RunFinished(Entry, frozen=True, kw_only=True, tag="run_finished"):
     """Every task has ended. After this only `EventsAppended` follows."""
 
     status: RunStatus
+
+
+class PublishBegun(Entry, frozen=True, kw_only=True, tag="publish_begun"):
+    """Every output of an atomic run is staged, and their transaction is about to be sent, under this key.
+
+    Whoever drives the run sends it. `number` counts from 1: the next one begins only when this one can no longer land.
+    """
+
+    number: int
+    at_ms: int
+    key: str
+
+
+class RunPublished(Entry, frozen=True, kw_only=True, tag="run_published"):
+    """The transaction landed: every staged output is visible."""
+
+    number: int
+
+
+class RunWithheld(Entry, frozen=True, kw_only=True, tag="run_withheld"):
+    """The transaction did not land and never will: nothing of the run is visible."""
+
+    number: int
+    reason: str
+    hint: str = ""
 
 
 class EventsAppended(Entry, frozen=True, kw_only=True, tag="events_appended"):
@@ -93,6 +138,30 @@ class AttemptEntry(TaskEntry, frozen=True, kw_only=True):
     """About one attempt of one task."""
 
     attempt: int
+
+
+class TaskEnvelope(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler signs when it hands a task out: this attempt of this task, of this plan and code, until it expires.
+
+    `key_id` says with which key; the signature covers everything else.
+    """
+
+    tenant: str
+    workspace: str
+    run: str
+    task: str
+    attempt: int
+    plan_id: str
+    code_version: str
+    expires_ms: int
+    key_id: str
+    signature: str
+
+
+class TaskDispatched(AttemptEntry, frozen=True, kw_only=True, tag="task_dispatched"):
+    """A scheduler hands the next attempt of a task out to workers that run only what is signed. It claims nothing."""
+
+    envelope: TaskEnvelope
 
 
 class TaskClaimed(AttemptEntry, frozen=True, kw_only=True, tag="task_claimed"):
@@ -116,10 +185,28 @@ class Publish(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None = None
 
 
+class StagedCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """What an atomic run will do to one table: the requirements and updates of a commit, as the REST description writes them.
+
+    `place` is how many commits of this run to the same table come before it: it stands on them, and holds on nothing else.
+    """
+
+    namespace: tuple[str, ...]
+    name: str
+    place: int
+    request: dict[str, Any]
+    asset_id: str | None = None
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], str]:
+        return self.namespace, self.name
+
+
 class OutputStaged(AttemptEntry, frozen=True, kw_only=True, tag="output_staged"):
     """Written, checked, decided: the next step is the commit. Its `events` are owed only when the commit has landed.
 
     `at_ms` is the moment that the key of the commit carries. An attempt that was refused may stage again, under a later one.
+    In an atomic run there is no commit to send: `commits` wait for the run.
     """
 
     at_ms: int
@@ -129,6 +216,14 @@ class OutputStaged(AttemptEntry, frozen=True, kw_only=True, tag="output_staged")
     written: dict[str, Any] = {}
     checks: tuple[dict[str, Any], ...] = ()
     decision: dict[str, Any] = {}
+    commits: tuple[StagedCommit, ...] = ()
+
+
+class TaskStaged(AttemptEntry, frozen=True, kw_only=True, tag="task_staged"):
+    """Written, checked and decided in an atomic run. Nobody else sees it before the run is published; its own tasks read it."""
+
+    materialization_id: str
+    snapshot_id: int | None = None
 
 
 class TaskPublished(AttemptEntry, frozen=True, kw_only=True, tag="task_published"):
@@ -156,12 +251,13 @@ class TaskQuarantined(AttemptEntry, frozen=True, kw_only=True, tag="task_quarant
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an attempt failed. `transient`: it may pass by itself, so trying again makes sense."""
+    """Why an attempt failed. `transient`: it may pass by itself, so trying again makes sense. `severity` is for people."""
 
     kind: str
     message: str
     transient: bool = False
     hint: str = ""
+    severity: str = "error"
 
 
 class TaskFailed(AttemptEntry, frozen=True, kw_only=True, tag="task_failed"):
@@ -194,11 +290,18 @@ class TaskSkipped(TaskEntry, frozen=True, kw_only=True, tag="task_skipped"):
 AnyEntry = (
     RunCreated
     | RunCancelRequested
+    | RunPaused
+    | RunResumed
     | RunFinished
+    | PublishBegun
+    | RunPublished
+    | RunWithheld
     | EventsAppended
+    | TaskDispatched
     | TaskClaimed
     | TaskStarted
     | OutputStaged
+    | TaskStaged
     | TaskPublished
     | TaskBlocked
     | TaskQuarantined

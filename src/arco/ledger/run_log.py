@@ -23,7 +23,8 @@ from arco.kernel.ids import RunId, UlidSource, WriteId
 from arco.kernel.limits import RUN_LOG_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.run_entries import FORMAT, FORMAT_VERSION, AnyEntry, Batch, decode_batch, encode_batch
-from arco.ledger.run_state import Outline, RunState
+from arco.ledger.run_outline import Outline
+from arco.ledger.run_state import RunState
 from arco.storage.keys import RunClosedKey, RunLogKey, RunPlanKey
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown

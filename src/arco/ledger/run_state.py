@@ -6,17 +6,17 @@ stored entry that does not hold (above all one of a smaller attempt than the gre
 such. What must never enter: a clock, the store, and decisions about what to do next.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from bisect import insort
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from heapq import merge
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
-from arco.kernel.errors import Conflict, CorruptObject, Fenced, InvalidInput, Refresh
+from arco.kernel.errors import Conflict, Fenced, InvalidInput, Refresh
 from arco.ledger.drafts import Draft
 from arco.ledger.run_entries import (
     AnyEntry,
@@ -26,21 +26,32 @@ from arco.ledger.run_entries import (
     Failure,
     OnFailure,
     OutputStaged,
+    PublishBegun,
     RunCancelRequested,
     RunCreated,
     RunFinished,
+    RunPaused,
+    RunPublished,
+    RunResumed,
     RunStatus,
+    RunWithheld,
+    StagedCommit,
     TaskBlocked,
     TaskCancelled,
     TaskClaimed,
+    TaskDispatched,
     TaskEntry,
+    TaskEnvelope,
     TaskFailed,
     TaskPublished,
     TaskQuarantined,
     TaskRetried,
     TaskSkipped,
+    TaskStaged,
     TaskStarted,
 )
+from arco.ledger.run_outline import Outline
+from arco.ledger.trials import Trials
 from arco.quality.gates import EFFECTS, Action, Downstream, TaskEnd
 
 LOST_LEASE = "lost_lease"
@@ -53,6 +64,7 @@ class TaskStatus(StrEnum):
     QUEUED = "queued"  # failed, and waits for its next attempt
     DISPATCHED = "dispatched"  # a worker has it
     RUNNING = "running"  # the worker has begun
+    STAGED = "staged"  # done, in an atomic run that is not published yet
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     BLOCKED = "blocked"
@@ -63,25 +75,35 @@ class TaskStatus(StrEnum):
 
 WAITING = frozenset({TaskStatus.READY, TaskStatus.QUEUED})
 ACTIVE = frozenset({TaskStatus.DISPATCHED, TaskStatus.RUNNING})
-ENDED = frozenset(TaskStatus) - WAITING - ACTIVE - {TaskStatus.PENDING}
-PASSABLE = frozenset({TaskStatus.SUCCEEDED, TaskStatus.QUARANTINED})
+ENDED = frozenset(TaskStatus) - WAITING - ACTIVE - {TaskStatus.PENDING, TaskStatus.STAGED}
+MADE = frozenset({TaskStatus.SUCCEEDED, TaskStatus.STAGED})
+"""What reads a task in one of these states reads what it made in this run."""
+
+PASSABLE = MADE | {TaskStatus.QUARANTINED}
 """What reads a task in one of these states may run."""
 
-TRANSITIONS: dict[type[TaskEntry], tuple[frozenset[TaskStatus], TaskStatus]] = {
+TRANSITIONS: dict[type[TaskEntry], tuple[frozenset[TaskStatus], TaskStatus | None]] = {
+    TaskDispatched: (WAITING, None),
     TaskClaimed: (WAITING, TaskStatus.DISPATCHED),
     TaskStarted: (frozenset({TaskStatus.DISPATCHED}), TaskStatus.RUNNING),
     OutputStaged: (frozenset({TaskStatus.RUNNING}), TaskStatus.RUNNING),
-    TaskPublished: (frozenset({TaskStatus.RUNNING}), TaskStatus.SUCCEEDED),
+    TaskStaged: (frozenset({TaskStatus.RUNNING}), TaskStatus.STAGED),
+    TaskPublished: (frozenset({TaskStatus.RUNNING, TaskStatus.STAGED}), TaskStatus.SUCCEEDED),
     TaskBlocked: (frozenset({TaskStatus.RUNNING}), TaskStatus.BLOCKED),
     TaskQuarantined: (frozenset({TaskStatus.RUNNING}), TaskStatus.QUARANTINED),
     TaskFailed: (ACTIVE, TaskStatus.FAILED),
     TaskRetried: (ACTIVE, TaskStatus.QUEUED),
-    TaskCancelled: (ACTIVE | WAITING | {TaskStatus.PENDING}, TaskStatus.CANCELLED),
+    TaskCancelled: (ACTIVE | WAITING | {TaskStatus.PENDING, TaskStatus.STAGED}, TaskStatus.CANCELLED),
     TaskSkipped: (frozenset({TaskStatus.PENDING}), TaskStatus.SKIPPED),
 }
-"""The one table of states; `docs/formats/states.md` prints it."""
+"""The one table of states, None for one that stays as it is; `docs/formats/states.md` prints it."""
 
-_ENDS = {TaskPublished: TaskEnd.SUCCEEDED, TaskBlocked: TaskEnd.BLOCKED, TaskQuarantined: TaskEnd.QUARANTINED}
+_ENDS = {
+    TaskStaged: TaskEnd.SUCCEEDED,
+    TaskPublished: TaskEnd.SUCCEEDED,
+    TaskBlocked: TaskEnd.BLOCKED,
+    TaskQuarantined: TaskEnd.QUARANTINED,
+}
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +124,14 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     lost_leases: int = 0
     reason: str = ""
+    envelope: TaskEnvelope | None = None
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log says of the run as a whole. `stopping` is why nothing new may start."""
+    """What the log says of the run as a whole. `stopping` is why nothing new may start, `paused` why nothing does for now.
+
+    Of an atomic run: `publishing` is the transaction that was last begun, `published` and `withheld` what became of it.
+    """
 
     status: RunStatus = RunStatus.PENDING
     created: RunCreated | None = None
@@ -114,6 +140,19 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     ended_ms: int | None = None
     cancel: RunCancelRequested | None = None
     stopping: str | None = None
+    paused: RunPaused | None = None
+    publishing: PublishBegun | None = None
+    published: bool = False
+    withheld: RunWithheld | None = None
+
+    @property
+    def is_atomic(self) -> bool:
+        return self.created is not None and self.created.atomic
+
+    @property
+    def undecided(self) -> PublishBegun | None:
+        """The transaction that may still land, or has landed without anybody knowing."""
+        return None if self.published or self.withheld is not None else self.publishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,56 +164,21 @@ class Ignored:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """The tasks of a plan, each with the tasks that it reads, and its rank: of two that are ready the lower goes first."""
-
-    reads: Mapping[str, tuple[str, ...]]
-    ranks: Mapping[str, int]
-
-    @classmethod
-    def of(cls, reads: Mapping[str, tuple[str, ...]]) -> "Outline":
-        """Tasks that go in the order in which they are given."""
-        return cls(reads, {task: rank for rank, task in enumerate(reads)})
-
-    @classmethod
-    def of_plan(cls, data: bytes) -> "Outline":
-        """From a stored plan, of which only this much is looked at."""
-        try:
-            plan = msgspec.json.decode(data, type=_PlanOutline)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise CorruptObject(f"a plan that does not parse: {error}") from error
-        tasks = sorted(plan.spec.tasks, key=lambda task: (task.priority, task.stage))
-        return cls.of({task.id: task.depends_on for task in tasks})
-
-
-class _TaskOutline(msgspec.Struct, frozen=True):
-    id: str
-    depends_on: tuple[str, ...]
-    priority: int = 0
-    stage: int = 0
-
-
-class _SpecOutline(msgspec.Struct, frozen=True):
-    tasks: tuple[_TaskOutline, ...]
-
-
-class _PlanOutline(msgspec.Struct, frozen=True):
-    spec: _SpecOutline
-
-
+Table = tuple[tuple[str, ...], str]
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class RunState:
+class RunState(Trials):
     """The fold. Entries are applied one after the other; inside `trial` they are taken back at the end.
 
     `queued` is what waits for its next attempt, `active` what is under way, `doomed` what will be skipped and because of
-    which task, `owed` the events that are not known to be in the ledger, by the entry that owes them.
+    which task, `owed` the events that are not known to be in the ledger, by the entry that owes them. `staged_commits` are what
+    an atomic run will do to each table, in order.
     """
 
     def __init__(self, outline: Outline) -> None:
+        super().__init__()
         self.outline = outline
         self.sequence = 0
         self.ignored: list[Ignored] = []
@@ -183,12 +187,12 @@ class RunState:
         self.active: dict[str, None] = {}
         self.doomed: dict[str, str] = {}
         self.owed: dict[int, tuple[Draft, ...]] = {}
+        self.staged_commits: dict[Table, tuple[StagedCommit, ...]] = {}
         self.readers: dict[str, list[str]] = {task: [] for task in outline.reads}
         self._facts: dict[str, RunFacts] = {"run": RunFacts()}
         self._waits_for: dict[str, int] = {}
-        self._counts: dict[str, int] = {"open": len(outline.reads), "failed": 0, "cancelled": 0}
+        self._counts: dict[str, int] = {"open": len(outline.reads), "staged": 0, "failed": 0, "cancelled": 0}
         self._ready: list[tuple[int, str]] = []
-        self._journal: list[Callable[[], object]] | None = None
         for task, reads in outline.reads.items():
             for upstream in reads:
                 if upstream not in self.readers:
@@ -214,10 +218,18 @@ class RunState:
         """How many tasks have not ended."""
         return self._counts["open"]
 
-    def to_claim(self, count: int, now_ms: int) -> list[str]:
-        """The tasks that may be claimed now, at most so many, in the order of their ranks."""
+    @property
+    def is_all_staged(self) -> bool:
+        """Whether every task of an atomic run has done its work, and the run can be published."""
+        return bool(self.tasks) and self._counts["staged"] == len(self.tasks)
+
+    def to_claim(self, count: int, now_ms: int, fits: Callable[[str], bool] | None = None) -> list[str]:
+        """The tasks that may be claimed now and fit, at most so many, in the order of their ranks."""
         again = [(self.outline.ranks[one], one) for one in self.queued if self.tasks[one].not_before_ms <= now_ms]
-        return [task for _, task in sorted([*self._ready[:count], *again])[:count]]
+        if fits is None:
+            return [task for _, task in sorted([*self._ready[:count], *again])[:count]]
+        waiting = merge(self._ready, sorted(again))
+        return list(islice((task for _, task in waiting if fits(task)), count))
 
     @property
     def is_any_ready(self) -> bool:
@@ -234,7 +246,8 @@ class RunState:
         cancel = self.run.cancel
         if self._counts["cancelled"] and cancel is not None:
             return RunStatus.FAILED if cancel.timed_out else RunStatus.CANCELLED
-        return RunStatus.FAILED if self._counts["failed"] else RunStatus.SUCCEEDED
+        failed = self._counts["failed"] or self.run.withheld is not None
+        return RunStatus.FAILED if failed else RunStatus.SUCCEEDED
 
     # Applying
 
@@ -249,23 +262,18 @@ class RunState:
                 self.ignored.append(Ignored(batch.sequence, entry, error.message))
         self.sequence = batch.sequence
 
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """What is applied inside is taken back: to see whether entries hold, and what follows from them."""
-        outer, self._journal = self._journal, []
-        try:
-            yield
-        finally:
-            for take_back in reversed(self._journal):
-                take_back()
-            self._journal = outer
-
     def apply(self, entry: AnyEntry, at_ms: int, sequence: int | None = None) -> None:
         """Apply one entry, or change nothing and raise: Fenced for an attempt that is over, Conflict for what does not follow."""
         number = self.sequence + 1 if sequence is None else sequence
         match entry:
             case RunCreated() | RunCancelRequested() | RunFinished() | EventsAppended():
                 self._apply_to_run(entry, at_ms, number)
+                owed = entry.events
+            case PublishBegun() | RunPublished() | RunWithheld():
+                self._apply_to_publish(entry)
+                owed = entry.events
+            case RunPaused() | RunResumed():
+                self._apply_pause(entry)
                 owed = entry.events
             case _:
                 self._check_run_is_open()
@@ -302,6 +310,37 @@ class RunState:
                 for owing in [one for one in self.owed if one <= entry.through]:
                     self._drop(self.owed, owing)
 
+    def _apply_to_publish(self, entry: PublishBegun | RunPublished | RunWithheld) -> None:
+        """The one decision of an atomic run: begun when everything is staged, and settled before anything follows from it."""
+        run = self.run
+        self._check_run_is_open()
+        begun = 0 if run.publishing is None else run.publishing.number
+        if run.published or run.withheld is not None:
+            raise Conflict("it was decided before whether the run is published")
+        match entry:
+            case PublishBegun():
+                if not run.is_atomic or not self.is_all_staged:
+                    raise Conflict("not everything that the run makes is staged")
+                if run.stopping is not None:
+                    raise Conflict(f"the run is stopping: {run.stopping}")
+                if entry.number != begun + 1:
+                    raise Conflict(f"publish {entry.number} does not follow {begun}")
+                self._set_run(publishing=entry)
+            case RunPublished() | RunWithheld() if not begun or entry.number != begun:
+                raise Conflict(f"publish {entry.number} is not the one that was begun last ({begun})")
+            case RunPublished():
+                self._set_run(published=True)
+            case RunWithheld():
+                self._set_run(withheld=entry, stopping=run.stopping or entry.reason)
+
+    def _apply_pause(self, entry: RunPaused | RunResumed) -> None:
+        self._check_run_is_open()
+        if self.run.stopping is not None:
+            raise Conflict(f"the run is stopping: {self.run.stopping}")
+        if isinstance(entry, RunPaused) == (self.run.paused is not None):
+            raise Conflict("the run is paused" if self.run.paused is not None else "the run is not paused")
+        self._set_run(paused=entry if isinstance(entry, RunPaused) else None)
+
     def _check_run_is_open(self) -> None:
         if self.run.created is None:
             raise Conflict("the run was not created yet")
@@ -318,12 +357,19 @@ class RunState:
         if before.status not in allowed:
             raise Conflict(f"task {entry.task} is {before.status}: {_name(entry)} does not follow")
         match entry:
+            case TaskDispatched():
+                self._check_dispatch(entry)
             case TaskClaimed():
                 self._check_claim(entry)
             case OutputStaged():
                 _effect_of(entry.action)
+            case TaskStaged():
+                self._check_staged(entry, before)
             case TaskPublished() | TaskBlocked() | TaskQuarantined():
                 _check_landed(entry, before)
+                self._check_its_time(entry)
+            case TaskCancelled() if before.status is TaskStatus.STAGED:
+                self._check_given_up()
             case TaskFailed() if entry.materialization_id is not None:
                 _check_landed(entry, before)
             case TaskSkipped():
@@ -331,14 +377,40 @@ class RunState:
             case _:
                 pass
 
+    def _check_dispatch(self, entry: TaskDispatched) -> None:
+        if self.run.stopping is not None:
+            raise Conflict(f"the run is stopping: {self.run.stopping}")
+        if (entry.envelope.task, entry.envelope.attempt) != (entry.task, entry.attempt):
+            raise Conflict(f"the envelope is of attempt {entry.envelope.attempt} of task {entry.envelope.task}")
+
     def _check_claim(self, entry: TaskClaimed) -> None:
         created = self.run.created
         if self.run.stopping is not None:
             raise Conflict(f"the run is stopping: {self.run.stopping}")
+        if self.run.paused is not None:
+            raise Conflict(f"the run is paused: {self.run.paused.why}")
         if created is not None and len(self.active) >= created.max_parallelism:
             raise Conflict(f"{len(self.active)} tasks are under way already")
         if entry.lease_s <= 0:
             raise Conflict("a claim needs a lease that lasts")
+
+    def _check_its_time(self, entry: TaskEntry) -> None:
+        if self.run.is_atomic and not self.run.published:
+            raise Conflict(f"nothing of this run is published before all of it: {_name(entry)} does not follow")
+
+    def _check_given_up(self) -> None:
+        if self.run.published or self.run.undecided is not None:
+            raise Conflict("what the run staged is published, or may still be")
+
+    def _check_staged(self, entry: TaskStaged, before: TaskState) -> None:
+        """Every commit stands on exactly what the run staged for its table before."""
+        if not self.run.is_atomic:
+            raise Conflict("only an atomic run keeps its outputs until its end")
+        _check_landed(entry, before)
+        for one in () if before.staged is None else before.staged.commits:
+            there = len(self.staged_commits.get(one.table, ()))
+            if one.place != there:
+                raise Conflict(f"{'.'.join((*one.namespace, one.name))} has {there} commits of this run, not {one.place}")
 
     def _check_skip(self, entry: TaskSkipped) -> None:
         if entry.because not in self.outline.reads[entry.task]:
@@ -349,7 +421,8 @@ class RunState:
 
     def _apply_to_task(self, entry: TaskEntry, before: TaskState, at_ms: int) -> tuple[Draft, ...]:
         """The task after an entry that holds; what is owed to the ledger since."""
-        _, status = TRANSITIONS[type(entry)]
+        _, becomes = TRANSITIONS[type(entry)]
+        status = before.status if becomes is None else becomes
         after = msgspec.structs.replace(_after(entry, before, at_ms), status=status)
         landed = isinstance(entry, TaskPublished | TaskBlocked | TaskQuarantined) or (
             isinstance(entry, TaskFailed) and entry.materialization_id is not None
@@ -362,14 +435,23 @@ class RunState:
         if status in ENDED:
             after = msgspec.structs.replace(after, ended_ms=at_ms)
         self._set(self.tasks, entry.task, after)
-        self._index(entry, before.status, status, at_ms)
+        if becomes is not None:
+            self._index(entry, before.status, status, at_ms)
         return owed
 
     def _index(self, entry: TaskEntry, before: TaskStatus, after: TaskStatus, at_ms: int) -> None:
         """Keep what is asked for often: what is ready, what is under way, how many are open."""
         task = entry.task
         if before is TaskStatus.READY:
-            self._unready(task)
+            self._remove(self._ready, (self.outline.ranks[task], task))
+        if TaskStatus.STAGED in {before, after}:
+            self._set(self._counts, "staged", self._counts["staged"] + (1 if after is TaskStatus.STAGED else -1))
+        if after is TaskStatus.STAGED:
+            self._drop(self.active, task)
+            for one in () if (staged := self.tasks[task].staged) is None else staged.commits:
+                self._set(self.staged_commits, one.table, (*self.staged_commits.get(one.table, ()), one))
+            self._let_readers_go(task)
+            return
         if after in ACTIVE:
             self._drop(self.queued, task)
             self._set(self.active, task, None)
@@ -388,13 +470,15 @@ class RunState:
         if after is TaskStatus.FAILED:
             self._maybe_stop(entry)
         if after in PASSABLE:
-            self._let_readers_go(task)
+            if before is not TaskStatus.STAGED:
+                self._let_readers_go(task)
         else:
             self._doom_readers(task)
 
     def _maybe_stop(self, entry: TaskEntry) -> None:
         created, stops = self.run.created, isinstance(entry, TaskFailed) and entry.stops_run
-        fast = created is not None and created.on_failure is OnFailure.FAIL_FAST
+        # Of an atomic run nothing is published any more: going on would be work for nothing.
+        fast = created is not None and (created.on_failure is OnFailure.FAIL_FAST or created.atomic)
         if self.run.stopping is None and (stops or fast):
             self._set_run(stopping=f"task {entry.task} failed")
 
@@ -405,43 +489,15 @@ class RunState:
             state = self.tasks[reader]
             if left == 0 and state.status is TaskStatus.PENDING:
                 self._set(self.tasks, reader, msgspec.structs.replace(state, status=TaskStatus.READY))
-                self._make_ready(reader)
+                self._insert(self._ready, (self.outline.ranks[reader], reader))
 
     def _doom_readers(self, task: str) -> None:
         for reader in self.readers[task]:
             if self.tasks[reader].status is TaskStatus.PENDING and reader not in self.doomed:
                 self._set(self.doomed, reader, task)
 
-    # Writing, so that a trial can take it back
-
     def _set_run(self, **changes: Any) -> None:
         self._set(self._facts, "run", msgspec.structs.replace(self.run, **changes))
-
-    def _set(self, mapping: dict[K, V], key: K, value: V) -> None:
-        if self._journal is not None:
-            if key in mapping:
-                self._journal.append(partial(mapping.__setitem__, key, mapping[key]))
-            else:
-                self._journal.append(partial(mapping.__delitem__, key))
-        mapping[key] = value
-
-    def _drop(self, mapping: dict[K, V], key: K) -> None:
-        if key in mapping:
-            if self._journal is not None:
-                self._journal.append(partial(mapping.__setitem__, key, mapping[key]))
-            del mapping[key]
-
-    def _make_ready(self, task: str) -> None:
-        place = (self.outline.ranks[task], task)
-        insort(self._ready, place)
-        if self._journal is not None:
-            self._journal.append(partial(self._ready.remove, place))
-
-    def _unready(self, task: str) -> None:
-        place = (self.outline.ranks[task], task)
-        del self._ready[bisect_left(self._ready, place)]
-        if self._journal is not None:
-            self._journal.append(partial(insort, self._ready, place))
 
 
 def fold(outline: Outline, batches: Iterable[Batch]) -> RunState:
@@ -453,7 +509,7 @@ def fold(outline: Outline, batches: Iterable[Batch]) -> RunState:
 
 
 def _check_attempt(entry: AttemptEntry, before: TaskState) -> None:
-    wanted = before.attempt + 1 if isinstance(entry, TaskClaimed) else before.attempt
+    wanted = before.attempt + 1 if isinstance(entry, TaskClaimed | TaskDispatched) else before.attempt
     if entry.attempt < wanted or (before.status in ENDED and entry.attempt == wanted):
         raise Fenced(f"attempt {entry.attempt} of task {entry.task} is over: it is {before.status}")
     if entry.attempt > wanted:
@@ -467,7 +523,9 @@ def _effect_of(word: str) -> TaskEnd:
         raise Conflict(f"{word!r} is not what a gate decides") from None
 
 
-def _check_landed(entry: TaskPublished | TaskBlocked | TaskQuarantined | TaskFailed, before: TaskState) -> None:
+def _check_landed(
+    entry: TaskStaged | TaskPublished | TaskBlocked | TaskQuarantined | TaskFailed, before: TaskState
+) -> None:
     """An output ends a task as its gate decided, and only the output that was staged."""
     if before.staged is None:
         raise Conflict(f"attempt {entry.attempt} of task {entry.task} has staged nothing")
@@ -481,9 +539,12 @@ def _check_landed(entry: TaskPublished | TaskBlocked | TaskQuarantined | TaskFai
 def _after(entry: TaskEntry, before: TaskState, at_ms: int) -> TaskState:
     """What an entry says of its task, apart from the state it takes it to."""
     match entry:
+        case TaskDispatched():
+            return msgspec.structs.replace(before, envelope=entry.envelope)
         case TaskClaimed():
             return TaskState(
                 status=before.status,
+                envelope=before.envelope,
                 attempt=entry.attempt,
                 worker=entry.worker,
                 claimed_ms=at_ms,
@@ -496,7 +557,7 @@ def _after(entry: TaskEntry, before: TaskState, at_ms: int) -> TaskState:
             return msgspec.structs.replace(before, started_ms=at_ms)
         case OutputStaged():
             return msgspec.structs.replace(before, staged=entry)
-        case TaskPublished():
+        case TaskStaged() | TaskPublished():
             return msgspec.structs.replace(
                 before, snapshot_id=entry.snapshot_id, materialization_id=entry.materialization_id, failure=None
             )
@@ -520,9 +581,10 @@ def _after(entry: TaskEntry, before: TaskState, at_ms: int) -> TaskState:
                 lost_leases=before.lost_leases + lost,
                 worker=None,
                 staged=None,
+                envelope=None,
             )
         case TaskCancelled():
-            return msgspec.structs.replace(before, reason=entry.reason)
+            return msgspec.structs.replace(before, reason=entry.reason, snapshot_id=None, materialization_id=None)
         case TaskSkipped():
             return msgspec.structs.replace(before, reason=entry.because)
         case _:

@@ -5,10 +5,10 @@ lines. A writer's numbers are dense (`writer.py` says why), so a reader that has
 What must never enter: I/O, and repairing: a segment that is damaged in any place is refused whole, with its name and the line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ FORMAT = "arco.ledger_segment"
 FORMAT_VERSION = 1
 _HEADER_BYTES_MAX = 4096
 
+T = TypeVar("T")
 _Number = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
@@ -46,6 +47,20 @@ class Segment:
     writer_id: WriterId
     writer_seq: int
     events: tuple[Event, ...]
+
+
+def segment_sized(lines: Iterable[tuple[T, bytes]]) -> Iterator[list[tuple[T, bytes]]]:
+    """Lines, each with what it is of, in groups that fit into one segment each; their order stays."""
+    group: list[tuple[T, bytes]] = []
+    size_bytes = 0
+    for of, line in lines:
+        if group and (len(group) >= LEDGER_SEGMENT_EVENTS_MAX or size_bytes + len(line) >= LEDGER_SEGMENT_BYTES_MAX):
+            yield group
+            group, size_bytes = [], 0
+        group.append((of, line))
+        size_bytes += len(line) + 1
+    if group:
+        yield group
 
 
 def encode_segment(key: SegmentKey, writer_id: WriterId, writer_seq: int, lines: Sequence[bytes]) -> bytes:

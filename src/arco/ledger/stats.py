@@ -15,10 +15,10 @@ from arco.kernel.ids import WriterId
 from arco.kernel.limits import LEDGER_TAIL_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.event_types import SetAside, read_data
+from arco.ledger.reading import everywhere, read_at
 from arco.ledger.segment import Segment, decode_segment
 from arco.ledger.segment_numbers import Ranges, gaps
-from arco.storage.keys import Domain, SegmentKey, parse, prefix_of
-from arco.storage.paging import walk
+from arco.storage.keys import Domain, SegmentKey
 from arco.storage.port import ObjectStore
 
 
@@ -60,9 +60,10 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class DomainStats(Amount, kw_only=True):
-    """One domain. Nothing of it is kept."""
+    """One domain. `archived` are those of its segments that upkeep moved to the archive. Nothing of it is kept."""
 
     domain: str
+    archived: int
     writers: int
     days: list[DayAmount]
     gaps: list[Gap]
@@ -103,14 +104,17 @@ class _Count:
 async def domain_stats(store: ObjectStore, scope: Scope, domain: Domain) -> DomainStats:
     """What one domain holds now."""
     count = _Count()
-    async for key, data in _objects(store, scope, domain):
+    archived = 0
+    async for key, place, data in _objects(store, scope, domain):
         count.take(key, data)
+        archived += place != str(key)
     days = [count.days[day] for day in sorted(count.days)]
     return DomainStats(
         domain=domain.value,
         segments=sum(day.segments for day in days),
         events=sum(day.events for day in days),
         bytes=sum(day.bytes for day in days),
+        archived=archived,
         writers=len({writer for writer, _ in count.seen}),
         days=days,
         gaps=[Gap(str(writer), missing) for writer, missing in gaps(count.seen).items()],
@@ -119,21 +123,9 @@ async def domain_stats(store: ObjectStore, scope: Scope, domain: Domain) -> Doma
     )
 
 
-async def _objects(store: ObjectStore, scope: Scope, domain: Domain) -> AsyncIterator[tuple[SegmentKey, bytes]]:
-    some: list[SegmentKey] = []
-    async for entry in walk(store, prefix_of(scope, "_catalog", "ledger", domain.value)):
-        key = parse(entry.key)
-        if isinstance(key, SegmentKey):
-            some.append(key)
-        if len(some) == LEDGER_TAIL_READS_MAX:
-            for one in await _read(store, some):
-                yield one
-            some = []
-    for one in await _read(store, some):
-        yield one
-
-
-async def _read(store: ObjectStore, keys: list[SegmentKey]) -> list[tuple[SegmentKey, bytes]]:
-    """Segments with their bytes, without those that were moved aside since they were listed."""
-    found = await asyncio.gather(*(store.get(str(key)) for key in keys))
-    return [(key, one.data) for key, one in zip(keys, found, strict=True) if one is not None]
+async def _objects(store: ObjectStore, scope: Scope, domain: Domain) -> AsyncIterator[tuple[SegmentKey, str, bytes]]:
+    places = list((await everywhere(store, scope, domain)).items())
+    for start in range(0, len(places), LEDGER_TAIL_READS_MAX):
+        some = places[start : start + LEDGER_TAIL_READS_MAX]
+        for (key, place), data in zip(some, await asyncio.gather(*(read_at(store, *one) for one in some)), strict=True):
+            yield key, place, data

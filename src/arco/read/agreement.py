@@ -1,4 +1,4 @@
-"""Whether the state says what the stores say: tables against their pointers, runs against their logs, assets against deployments.
+"""Whether the state says what the stores say: tables against pointers and names, runs against logs, assets against deployments.
 
 What is true is given: this room reads no catalog, no log and no deployment. Every question here is about everything there is, so
 this is for people who want to be sure, not for pages.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from arco.fold.tables import ASSETS, ICEBERG_TABLES, MATERIALIZATIONS, PARTITIONS, RUNS
+from arco.fold.tables import ASSETS, CATALOG_TABLES, ICEBERG_TABLES, MATERIALIZATIONS, PARTITIONS, RUNS
 from arco.fold.vocabulary import Table
 from arco.read.reader import Reader
 
@@ -33,11 +33,15 @@ class RunTruth:
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """Metadata files of tables by the tables' uuids, runs that ended by their ids, keys of deployed assets by theirs."""
+    """Metadata files of tables by the tables' uuids, runs that ended by their ids, keys of deployed assets by theirs.
+
+    `names` are the full names of tables and views by their uuids.
+    """
 
     tables: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, RunTruth] = field(default_factory=dict)
     assets: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 async def disagreements(reader: Reader, truths: Truths) -> list[Disagreement]:
@@ -48,6 +52,7 @@ async def disagreements(reader: Reader, truths: Truths) -> list[Disagreement]:
             "run", {run: one.state for run, one in truths.runs.items()}, await _texts(reader, "run_id", "state", RUNS)
         ),
         *_compared("asset", truths.assets, await _live_assets(reader), whole=True),
+        *_compared("name", truths.names, await _live_names(reader), whole=True),
         *await _missing_outputs(reader, truths),
         *await _wrong_currents(reader),
     ]
@@ -75,6 +80,12 @@ async def _live_assets(reader: Reader) -> dict[str, str | None]:
         f"SELECT asset_id, asset FROM {await reader.relation(ASSETS)} WHERE asset IS NOT NULL AND NOT coalesce(retired, false)"
     )
     return {row["asset_id"]: row["asset"] for row in rows}
+
+
+async def _live_names(reader: Reader) -> dict[str, str | None]:
+    named = await reader.relation(CATALOG_TABLES)
+    rows = await reader.rows(f'SELECT table_uuid, "table" AS name FROM {named} WHERE NOT coalesce(dropped, false)')
+    return {row["table_uuid"]: row["name"] for row in rows}
 
 
 async def _missing_outputs(reader: Reader, truths: Truths) -> Iterator[Disagreement]:

@@ -12,6 +12,7 @@ from arco.read.facts import Facts, Published, facts
 from arco.read.health import Freshness, Health, HealthPage, LastRun, Sla, SlaPage, Status, health_of, sla_of
 from arco.read.naming import Named, found_asset
 from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
+from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput
 
@@ -19,7 +20,8 @@ from arco.read.runs import HeldOutput
 class Filter(msgspec.Struct, frozen=True):
     """Which assets are listed; what is null does not matter. A namespace holds those below it.
 
-    `promised`: only those that promise to be fresh within some time.
+    `retired`: also assets that were retired, and tables that were dropped. `promised`: only those that promise to be fresh
+    within some time.
     """
 
     namespace: str | None = None
@@ -36,7 +38,7 @@ PROMISED = Filter(promised=True)
 
 
 class AssetLine(msgspec.Struct, frozen=True, kw_only=True):
-    """An asset in a list."""
+    """An asset in a list; or a table that no project made, whose id is its uuid, and which is retired if it was dropped."""
 
     asset_id: str
     asset: str
@@ -49,6 +51,7 @@ class AssetLine(msgspec.Struct, frozen=True, kw_only=True):
     retired: bool
     fresh_within_s: int | None
     deployed_at: datetime | None
+    made_by_project: bool = True
 
 
 class AssetTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,13 +118,13 @@ class AssetPage(Answer, frozen=True, kw_only=True):
 
 
 async def assets(reader: Reader, wanted: Filter = EVERY_ASSET, window: Window = FIRST_PAGE) -> Page[AssetLine]:
-    """The assets that a filter lets through, by name."""
-    rows, cursor = await _listed(reader, wanted, window, "assets")
+    """The assets that a filter lets through, by name; and the tables that no project made."""
+    rows, cursor = await _listed(reader, wanted, window, "assets", tables=True)
     return Page(snapshot_id=reader.cut.snapshot_id, items=tuple(map(_line, rows)), next_cursor=cursor)
 
 
 async def asset(reader: Reader, asked: str, now_ms: int) -> AssetPage:
-    """One asset by its name, a former name or its id."""
+    """One asset by its name, a former name or its id; or a table that no project made, by its name or its uuid."""
     named = await found_asset(reader, asked)
     known = (await facts(reader, [named.asset_id]))[named.asset_id]
     return _page(reader, named, known, health_of(known, now_ms))
@@ -178,8 +181,13 @@ def _health_page(reader: Reader, found: tuple[Health, ...], now_ms: int, cursor:
     return HealthPage(snapshot_id=reader.cut.snapshot_id, computed_at=at, health=found, next_cursor=cursor)
 
 
-async def _listed(reader: Reader, wanted: Filter, window: Window, question: str) -> tuple[Rows, str | None]:
-    relation = await reader.relation(ASSETS)
+async def _listed(
+    reader: Reader, wanted: Filter, window: Window, question: str, *, tables: bool = False
+) -> tuple[Rows, str | None]:
+    columns = ", ".join(name for name in AssetLine.__struct_fields__ if name != "made_by_project")
+    relation = f"SELECT {columns}, true AS made_by_project FROM {await reader.relation(ASSETS)}"
+    if tables:
+        relation += f" UNION ALL SELECT {columns}, false FROM {await plain_tables(reader)}"
     conditions, values = ["asset IS NOT NULL"], []
     if not wanted.retired:
         conditions.append("NOT coalesce(retired, false)")
@@ -195,8 +203,7 @@ async def _listed(reader: Reader, wanted: Filter, window: Window, question: str)
         if value is not None:
             conditions.append(condition)
             values += [value] * condition.count("?")
-    columns = ", ".join(AssetLine.__struct_fields__)
-    listing = Listing(f"SELECT {columns} FROM {relation} WHERE {' AND '.join(conditions)}", ("asset", "asset_id"))
+    listing = Listing(f"SELECT * FROM ({relation}) WHERE {' AND '.join(conditions)}", ("asset", "asset_id"))
     return await paged(reader, {question: msgspec.structs.asdict(wanted)}, listing, values, window)
 
 

@@ -123,6 +123,8 @@ def _head(manifest: Manifest) -> HeadCut:
         manifest.events,
         manifest.refused,
         manifest.set_aside,
+        manifest.gaps,
+        manifest.more_gaps,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from arco.read.facts import Facts
 from arco.read.health import freshness_of
+from arco.read.quarantines import Quarantine
 from arco.read.runs import HeldOutput, Task
 
 
@@ -15,6 +16,7 @@ class CauseKind(StrEnum):
     FAILED_TASK = "failed_task"
     CANCELLED_TASK = "cancelled_task"
     HELD_OUTPUT = "held_output"
+    QUARANTINED = "quarantined"
     LATE_SOURCE = "late_source"
     NEVER_PUBLISHED = "never_published"
     NOT_RUN = "not_run"
@@ -22,7 +24,10 @@ class CauseKind(StrEnum):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it begins. `path` leads from what was asked about to the asset that is wrong."""
+    """Where it begins. `path` leads from what was asked about to the asset that is wrong.
+
+    `missing` and `held` are keys of partitions: those that were never published, and those that `who` holds back.
+    """
 
     kind: CauseKind
     asset: str
@@ -37,6 +42,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     partitions: list[dict[str, Any]] = []
     missing: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    who: str | None = None
 
 
 class Priority(StrEnum):
@@ -54,9 +61,6 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-PASSING = frozenset({"timeout", "storage", "rate_limited", "upstream", "lost_lease", "resource_exhausted"})
-"""Classes of failures that may pass without a change of code."""
-
 HINTS = {
     "schema_violation": "make the output fit the declared columns, or declare the new ones and deploy",
     "data_quality": "look at the rows that the check refused",
@@ -70,14 +74,16 @@ HINTS = {
     "rate_limited": "run fewer tasks at once",
     "lost_lease": "another worker took the task over: look at what it did",
 }
+_KEYS_MAX = 100
 _ENDED_BADLY = {"failed", "cancelled", "blocked", "quarantined"}
 
 
 def own_causes(known: Facts, path: tuple[str, ...]) -> list[Cause]:
-    """What went wrong at the asset itself, if anything did: its task failed, or its output is held back."""
+    """What went wrong at the asset itself, if anything did: its task failed, or something of it is held back."""
     found = [held_cause(one, known.name, path) for one in known.held[:1]]
+    found += [quarantined_cause(one, known, path) for one in known.quarantined]
     last = known.last_task.task if known.last_task is not None else None
-    if last is not None and last.state in _ENDED_BADLY and not (found and last.state in {"blocked", "quarantined"}):
+    if last is not None and last.state in _ENDED_BADLY and not (known.held and last.state in {"blocked", "quarantined"}):
         found.append(task_cause(last, known.name, path))
     return found
 
@@ -117,6 +123,21 @@ def held_cause(held: HeldOutput, name: str, path: tuple[str, ...]) -> Cause:
     )
 
 
+def quarantined_cause(held: Quarantine, known: Facts, path: tuple[str, ...]) -> Cause:
+    many = "1 partition is" if len(held.partitions) == 1 else f"{len(held.partitions)} partitions are"
+    return Cause(
+        kind=CauseKind.QUARANTINED,
+        asset=known.name,
+        asset_id=known.asset_id,
+        path=path,
+        summary=f"{known.name}: {many} held back by {held.who}: {held.why}",
+        since=held.said_at,
+        message=held.why,
+        who=held.who,
+        held=held.partitions[:_KEYS_MAX],
+    )
+
+
 def resting_cause(known: Facts, path: tuple[str, ...], now_ms: int) -> Cause:
     """Nothing went wrong and nothing above is late: it was not run, or nobody fed it."""
     fresh = freshness_of(known, now_ms)
@@ -150,7 +171,7 @@ def missing_cause(known: Facts, missing: list[str]) -> Cause:
         asset_id=known.asset_id,
         path=(known.name,),
         summary=f"{known.name}: {many} never published: {names}",
-        missing=tuple(missing[:100]),
+        missing=tuple(missing[:_KEYS_MAX]),
     )
 
 
@@ -187,11 +208,13 @@ def _action(cause: Cause) -> str:
         case CauseKind.FAILED_TASK:
             return HINTS.get(cause.failure_class or "", "see what its message says, correct it and run it again")
         case CauseKind.CANCELLED_TASK:
-            return "go on with the run"
+            return "run it again: a run that was cancelled has ended"
         case CauseKind.HELD_OUTPUT:
             return (
                 f"see why {', '.join(cause.checks) or 'its checks'} refused it; correct its code or inputs and run it again"
             )
+        case CauseKind.QUARANTINED:
+            return f"ask {cause.who} what is wrong; once it is right, let it go with quality.partition_released.v1"
         case CauseKind.LATE_SOURCE:
             return f"ask whoever writes {cause.asset} for new data"
         case CauseKind.NEVER_PUBLISHED | CauseKind.NOT_RUN:
@@ -202,12 +225,10 @@ def _action(cause: Cause) -> str:
 
 def _command(cause: Cause) -> str | None:
     match cause.kind:
-        case CauseKind.FAILED_TASK if cause.failure_class in PASSING and cause.run_id:
-            return f"arco resume {cause.run_id}"
-        case CauseKind.CANCELLED_TASK if cause.run_id:
-            return f"arco resume {cause.run_id}"
         case CauseKind.HELD_OUTPUT:
             return f"arco run {cause.asset} --force"
+        case CauseKind.QUARANTINED:
+            return None
         case CauseKind.LATE_SOURCE:
             return f"arco history {cause.asset}"
         case CauseKind.MISSING_PARTITIONS:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from arco.fold.manifests import Gap
 from arco.fold.vocabulary import Table, bucket_of
 from arco.fold.work import StateFile
 
@@ -40,6 +41,8 @@ class HeadCut:
     events: int
     refused: int
     set_aside: int
+    gaps: tuple[Gap, ...] = ()
+    more_gaps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from arco.fold.tables import ASSETS, HELD_OUTPUTS, ICEBERG_TABLES, LINEAGE_EDGES, PARTITIONS, RUNS
+from arco.fold.tables import ASSETS, CATALOG_TABLES, HELD_OUTPUTS, ICEBERG_TABLES, LINEAGE_EDGES, PARTITIONS, RUNS
 from arco.fold.vocabulary import Table
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
@@ -19,6 +19,7 @@ from arco.read.views import name
 
 COMPARED: tuple[tuple[Table, tuple[str, ...]], ...] = (
     (ASSETS, ("asset", "retired", "code_version", "fingerprint")),
+    (CATALOG_TABLES, ("table", "kind", "location", "dropped")),
     (ICEBERG_TABLES, ("asset", "sequence_number", "schema_id", "total_rows")),
     (PARTITIONS, ("asset", "partition_key", "materialization_id", "rows")),
     (RUNS, ("project", "state")),

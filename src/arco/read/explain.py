@@ -4,6 +4,7 @@ Whoever was skipped in a run waits for somebody else, so one look at the tasks o
 Whoever is late without having failed waits for an input that is in trouble; if none is, it is itself where it begins.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -24,12 +25,12 @@ from arco.read.causes import (
     task_cause,
 )
 from arco.read.expected import expected_keys
-from arco.read.facts import Facts, facts, runs_by_project
+from arco.read.facts import Facts, facts, last_run_ids, last_runs
 from arco.read.graph import Direction, Graph, graph_of, reach
 from arco.read.health import Freshness, Health, LastRun, Quality, Status, freshness_of, health_of
 from arco.read.naming import asset_names, found_asset, names_of
-from arco.read.reader import Reader
-from arco.read.runs import Task, held_output, task
+from arco.read.reader import Reader, Rows
+from arco.read.runs import HeldOutput, Task, held_output, task
 from arco.read.views import text
 
 _LEVELS_MAX = 20
@@ -37,6 +38,12 @@ _RECENT = 10
 _WAITED = {"skipped", "pending"}
 Paths = dict[str, tuple[str, ...]]
 _BAD = {"failed", "cancelled", "blocked", "quarantined"}
+_UNSAID = {"asset": None, "attempt": None, "worker": None}
+"""What no cause says of a task: it is not read."""
+_SAID = ", ".join(field for field in Task.__struct_fields__ if field not in _UNSAID)
+
+
+_STOPPED = f"state IN ({', '.join(map(text, sorted(_BAD | _WAITED)))})"
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,10 +81,14 @@ class _Search:
         self.causes: list[Cause] = []
         self.seen: set[str] = set()
         self.ended: dict[str, dict[str, Any]] = {}
+        self.looked_into: dict[str, Rows] = {}
         self.looked_around = False
         self.truncated = False
 
-    async def walk(self) -> None:
+    async def walk(self, *, needed: bool) -> None:
+        """Look for causes, if there is anything to be explained."""
+        if not needed:
+            return
         level: Paths = {self.start.asset_id: (self.start.name,)}
         for _ in range(_LEVELS_MAX):
             ends = await self._settle(level)
@@ -113,15 +124,18 @@ class _Search:
         """Take whoever made these wait in the last runs as causes. What waits for nobody there is given back."""
         below: dict[str, str] = {}
         runs = {known.task.run_id for node in start if (known := self.known[node].last_task) is not None}
-        await self._look_into(runs)
+        # What waits in its run nearly always waits for somebody in another: all of them are read at once.
+        around = () if self.looked_around else await self._last_runs()
+        await self._look_into({*runs, *around})
+        self._know_of(runs)
         guilty, ends = self._climbed(list(start), below)
         if ends and not self.looked_around:
             self.looked_around = True
-            await self._look_into(await self._last_runs())
+            self._know_of(around)
             more, ends = self._climbed(ends, below)
             guilty += more
         paths = await self._paths(start, below, [*guilty, *ends])
-        await self._take(await self._tasks(guilty), paths)
+        await self._take([task(_UNSAID | self.ended[one]) for one in guilty], paths)
         return {node: paths[node] for node in ends}
 
     def _climbed(self, level: list[str], below: dict[str, str]) -> tuple[list[str], list[str]]:
@@ -141,34 +155,36 @@ class _Search:
         return guilty, ends
 
     async def _look_into(self, runs: Collection[str]) -> None:
-        """Learn what did not succeed in some runs."""
-        relation = await self.reader.relation(TASKS, runs)
-        rows = await self.reader.rows(
-            f"""SELECT asset_id, run_id, task_id, state FROM {relation} WHERE state <> 'succeeded'
-                ORDER BY started_at, task_id"""
-        )
-        self.ended |= {row["asset_id"]: row for row in rows if row["state"] in _BAD | _WAITED}
+        """Read what did not succeed in some runs. That of the last run of each project is in memory."""
+        unknown = set(runs) - self.looked_into.keys()
+        self.looked_into |= {run_id: [] for run_id in unknown}
+        last = unknown & await last_run_ids(self.reader)
+        older = unknown - last
+        rows = await self._unsuccessful(await _stopped(self.reader), last) if last else []
+        rows += await self._unsuccessful(await self.reader.relation(TASKS, older), older) if older else []
+        for row in rows:
+            self.looked_into[row["run_id"]].append(row)
+
+    async def _unsuccessful(self, tasks: str, runs: Collection[str]) -> Rows:
+        ids = ", ".join(map(text, sorted(runs)))
+        return await self.reader.rows(f"SELECT {_SAID} FROM {tasks} WHERE run_id IN ({ids}) AND {_STOPPED}")
+
+    def _know_of(self, runs: Collection[str]) -> None:
+        """What was read of some runs counts from here on: of an asset the last that began."""
+        found = sorted((row for run_id in set(runs) for row in self.looked_into[run_id]), key=_begun)
+        self.ended |= {row["asset_id"]: row for row in found}
 
     async def _last_runs(self) -> list[str]:
         """The last run of each project that has a part upstream."""
         cone = reach(self.graph, self.start.asset_id, Direction.UPSTREAM, nodes_max=EXPLAINED_NODES_MAX)
-        names, runs = await asset_names(self.reader), await runs_by_project(self.reader)
-        listed = ", ".join(map(text, cone.depths))
+        names, runs = await asset_names(self.reader), await last_runs(self.reader)
+        # As one text of JSON: DuckDB takes long over a list of hundreds of values.
+        listed = text(msgspec.json.encode(list(cone.depths)).decode())
         rows = await self.reader.rows(
-            f"""SELECT max_by(run_id, (begun, run_id)) AS run_id FROM {runs} WHERE project IN (
-                SELECT DISTINCT project FROM {names} WHERE asset_id IN ({listed})) GROUP BY project"""
+            f"""SELECT run_id FROM {runs} WHERE project IN (SELECT project FROM {names} WHERE asset_id IN (
+                SELECT unnest(from_json({listed}, '["VARCHAR"]'))))"""
         )
         return [row["run_id"] for row in rows]
-
-    async def _tasks(self, guilty: list[str]) -> list[Task]:
-        """Everything about the tasks that went wrong, in the order they were met."""
-        if not guilty:
-            return []
-        relation = await self.reader.relation(TASKS, {self.ended[one]["run_id"] for one in guilty})
-        listed = ", ".join(text(self.ended[one]["task_id"]) for one in guilty)
-        rows = await self.reader.rows(f"SELECT * FROM {relation} WHERE task_id IN ({listed})")
-        found = {(row["run_id"], row["task_id"]): task(row) for row in rows}
-        return [found[self.ended[one]["run_id"], self.ended[one]["task_id"]] for one in guilty]
 
     async def _paths(self, start: Paths, below: dict[str, str], nodes: list[str]) -> Paths:
         """The ways from what was asked about to some nodes, in names."""
@@ -198,7 +214,7 @@ class _Search:
         missing = [one for one in nodes if one not in self.known]
         room = EXPLAINED_ASSETS_MAX - len(self.known)
         self.truncated |= len(missing) > room
-        self.known |= await facts(self.reader, sorted(missing)[: max(0, room)])
+        self.known |= await facts(self.reader, sorted(missing)[: max(0, room)], whole_rows=False)
 
     def _above(self, node: str) -> list[str]:
         return sorted({other for _, other in self.graph.beyond(node, Direction.UPSTREAM) if other != node})
@@ -210,7 +226,7 @@ class _Search:
     def _in_trouble(self, known: Facts) -> bool:
         """Late by its own deadline, or by the one that was missed below; or something went wrong with it."""
         state = known.last_task.task.state if known.last_task is not None else None
-        if known.held or state in _BAD | _WAITED:
+        if known.held or known.quarantined or state in _BAD | _WAITED:
             return True
         fresh = freshness_of(known, self.now_ms)
         if fresh.last_materialized_at is None or fresh.within_sla is False:
@@ -220,15 +236,30 @@ class _Search:
         return late and within is not None and fresh.staleness_s is not None and fresh.staleness_s > within
 
 
+def _begun(row: dict[str, Any]) -> tuple[bool, datetime, str]:
+    return (row["started_at"] is None, row["started_at"] or datetime.min, row["task_id"])  # noqa: DTZ901 - DuckDB has no zones
+
+
+async def _stopped(reader: Reader) -> str:
+    """What did not succeed in the last run of each project: most questions are about it."""
+
+    async def select() -> str:
+        relation = await reader.relation(TASKS, await last_run_ids(reader))
+        return f"SELECT {_SAID} FROM {relation} WHERE {_STOPPED}"
+
+    return await reader.kept("stopped_tasks", select)
+
+
 async def explain(reader: Reader, asked: str, now_ms: int) -> Explanation:
     """Why an asset is as it is."""
     named = await found_asset(reader, asked)
-    start = (await facts(reader, [named.asset_id]))[named.asset_id]
+    known, graph, published = await asyncio.gather(
+        facts(reader, [named.asset_id], whole_rows=False), graph_of(reader), _published(reader, named.asset_id)
+    )
+    start = known[named.asset_id]
     healthy = health_of(start, now_ms)
-    search = _Search(reader, await graph_of(reader), start, now_ms)
-    if _needs_a_cause(start, healthy):
-        await search.walk()
-    missing = await _missing(reader, start, now_ms)
+    search = _Search(reader, graph, start, now_ms)
+    missing, _ = await asyncio.gather(_missing(reader, start, now_ms), search.walk(needed=_needs_a_cause(start, healthy)))
     if missing and healthy.status is not Status.UNKNOWN:
         search.causes.append(missing_cause(start, missing))
     return Explanation(
@@ -242,7 +273,7 @@ async def explain(reader: Reader, asked: str, now_ms: int) -> Explanation:
         last_run=healthy.last_run,
         causes=tuple(search.causes),
         recommendations=recommendations(named.asset, search.causes),
-        activity=await _activity(reader, start),
+        activity=_newest([*published, *map(_held_back, start.held)]),
         truncated=search.truncated,
     )
 
@@ -251,7 +282,8 @@ def _needs_a_cause(start: Facts, healthy: Health) -> bool:
     if healthy.status is Status.UNKNOWN:
         return True
     last = healthy.last_run.outcome if healthy.last_run is not None else None
-    return healthy.freshness.within_sla is False or bool(start.held) or last in _BAD | _WAITED
+    held = bool(start.held or start.quarantined)
+    return healthy.freshness.within_sla is False or held or last in _BAD | _WAITED
 
 
 async def _missing(reader: Reader, start: Facts, now_ms: int) -> list[str]:
@@ -268,14 +300,15 @@ async def _missing(reader: Reader, start: Facts, now_ms: int) -> list[str]:
     return [key for key in wanted if key not in there]
 
 
-async def _activity(reader: Reader, start: Facts) -> tuple[Activity, ...]:
-    relation = await reader.relation(MATERIALIZATIONS, start.asset_id)
+async def _published(reader: Reader, asset_id: str) -> list[Activity]:
+    """Its last publishes, newest first."""
+    relation = await reader.relation(MATERIALIZATIONS, asset_id)
     rows = await reader.rows(
         f"""SELECT materialization_id, any_value(run_id) AS run_id, max(published_at) AS published_at,
             count(*) AS partitions, sum(rows)::BIGINT AS rows FROM {relation}
             GROUP BY materialization_id ORDER BY published_at DESC, materialization_id DESC LIMIT {_RECENT}"""
     )
-    found = [
+    return [
         Activity(
             at=plain(row["published_at"]),
             what=f"published {row['partitions']} partition{'s' if row['partitions'] != 1 else ''}, {row['rows']} rows",
@@ -284,11 +317,14 @@ async def _activity(reader: Reader, start: Facts) -> tuple[Activity, ...]:
         )
         for row in rows
     ]
-    found += [
-        Activity(
-            at=one.held_at, what=f"held back ({one.action})", run_id=one.run_id, materialization_id=one.materialization_id
-        )
-        for one in start.held
-    ]
+
+
+def _held_back(one: HeldOutput) -> Activity:
+    return Activity(
+        at=one.held_at, what=f"held back ({one.action})", run_id=one.run_id, materialization_id=one.materialization_id
+    )
+
+
+def _newest(found: list[Activity]) -> tuple[Activity, ...]:
     beginning: Any = datetime.min.replace(tzinfo=UTC)
     return tuple(sorted(found, key=lambda one: (one.at or beginning, one.materialization_id), reverse=True)[:_RECENT])

@@ -1,4 +1,4 @@
-"""What is known of some assets at once, for pages, health and explanations: their rows, publishes, checks, held outputs, tasks.
+"""What is known of some assets at once, for pages, health and explanations: rows, publishes, checks, what is held back, tasks.
 
 Many assets cost one round of queries, pruned to their buckets. Nothing is judged here; that is health's.
 """
@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from arco.fold.tables import ASSETS, HELD_OUTPUTS, PARTITIONS, RUNS, TASKS
+from arco.fold.tables import ASSETS, HELD_OUTPUTS, PARTITIONS, RUNS, SETTLED_OUTPUTS, TASKS
 from arco.kernel.limits import EXPLAINED_RUNS_MAX
 from arco.read.answers import document, plain
 from arco.read.boxes import count, holds
 from arco.read.checks import CheckResult, latest_by_asset
 from arco.read.incarnations import Incarnation, newest, tables_of
+from arco.read.plain_tables import plain_rows
+from arco.read.quarantines import Quarantine, Word, standing, words_about
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput, Task, held_output, task
 from arco.read.views import text
 
 _TASK_COLUMNS = ", ".join(Task.__struct_fields__)
+_JUDGED = "asset_id, asset, kind, project, partitioning, fresh_within_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,17 @@ class Facts:
     published: Published
     checks: tuple[CheckResult, ...] = ()
     held: tuple[HeldOutput, ...] = ()
+    quarantined: tuple[Quarantine, ...] = ()
     last_task: LastTask | None = None
 
     @property
     def name(self) -> str:
         return str(self.row["asset"])
+
+    @property
+    def written_by_others(self) -> bool:
+        """Every commit to it counts, whoever made it."""
+        return self.row["kind"] == "source" or not self.row["made_by_project"]
 
     @property
     def last_change(self) -> datetime | None:
@@ -67,15 +76,20 @@ class Facts:
         return max((at for at in (self.published.last_at, committed) if at is not None), default=None)
 
 
-async def facts(reader: Reader, asset_ids: Collection[str]) -> dict[str, Facts]:
-    """Of every asset that is known."""
+async def facts(reader: Reader, asset_ids: Collection[str], *, whole_rows: bool = True) -> dict[str, Facts]:
+    """Of every asset that is known. Without whole rows, of their rows only what they are judged by."""
     ids = sorted(set(asset_ids))
     if not ids:
         return {}
-    rows, (tables, current), checks, held = await asyncio.gather(
-        _assets(reader, ids), published(reader, ids), latest_by_asset(reader, ids), _held(reader, ids)
+    rows, (tables, current), checks, held, words = await asyncio.gather(
+        _assets(reader, ids, "*" if whole_rows else _JUDGED),
+        published(reader, ids),
+        latest_by_asset(reader, ids),
+        _held(reader, ids),
+        words_about(reader, ids),
     )
-    standing = await _still_held(reader, rows, held)
+    kept = await _still_held(reader, rows, held)
+    quarantined = await _quarantined(reader, tables, words)
     tasks = await _last_tasks(reader, rows, current)
     return {
         asset_id: Facts(
@@ -84,7 +98,8 @@ async def facts(reader: Reader, asset_ids: Collection[str]) -> dict[str, Facts]:
             tables.get(asset_id),
             current.get(asset_id, Published()),
             tuple(checks.get(asset_id, ())),
-            tuple(standing.get(asset_id, ())),
+            tuple(kept.get(asset_id, ())),
+            quarantined.get(asset_id, ()),
             tasks.get(asset_id),
         )
         for asset_id, row in rows.items()
@@ -96,9 +111,14 @@ def kinds_of(row: dict[str, Any]) -> dict[str, str]:
     return {axis["name"]: axis["kind"] for axis in document(row["partitioning"]) or ()}
 
 
-async def _assets(reader: Reader, ids: list[str]) -> dict[str, dict[str, Any]]:
+async def _assets(reader: Reader, ids: list[str], columns: str) -> dict[str, dict[str, Any]]:
     relation = await reader.relation(ASSETS, ids)
-    return {row["asset_id"]: row for row in await reader.rows(f"SELECT * FROM {relation} WHERE asset IS NOT NULL")}
+    found = {row["asset_id"]: row for row in await reader.rows(f"SELECT {columns} FROM {relation} WHERE asset IS NOT NULL")}
+    others = [one for one in ids if one not in found]
+    plain = await plain_rows(reader, others) if others else []
+    return {one: row | {"made_by_project": True} for one, row in found.items()} | {
+        row["asset_id"]: row | {"made_by_project": False} for row in plain
+    }
 
 
 async def published(reader: Reader, ids: Collection[str]) -> tuple[dict[str, Incarnation], dict[str, Published]]:
@@ -137,8 +157,15 @@ async def published(reader: Reader, ids: Collection[str]) -> tuple[dict[str, Inc
 
 
 async def _held(reader: Reader, ids: list[str]) -> list[HeldOutput]:
+    if not reader.may_have(HELD_OUTPUTS, ids):
+        return []
     relation = await reader.relation(HELD_OUTPUTS, ids)
-    return [held_output(row) for row in await reader.rows(f"SELECT * FROM {relation} ORDER BY held_at DESC")]
+    found = [held_output(row) for row in await reader.rows(f"SELECT * FROM {relation} ORDER BY held_at DESC")]
+    if not found or not reader.may_have(SETTLED_OUTPUTS, ids):
+        return found
+    decided = await reader.relation(SETTLED_OUTPUTS, ids)
+    settled = {row["materialization_id"] for row in await reader.rows(f"SELECT * FROM {decided} WHERE what = 'output'")}
+    return [one for one in found if one.materialization_id not in settled]
 
 
 async def _still_held(
@@ -153,7 +180,7 @@ async def _still_held(
     later = await reader.rows(
         f"SELECT DISTINCT asset_id, partition_key, published_at FROM {relation} WHERE published_at > ?", [since]
     )
-    standing: dict[str, list[HeldOutput]] = {}
+    kept: dict[str, list[HeldOutput]] = {}
     for one in outputs:
         replaced = {
             row["partition_key"]
@@ -163,8 +190,25 @@ async def _still_held(
             and holds(one.partitions, row["partition_key"])
         }
         if len(replaced) < max(1, count(one.partitions, kinds_of(rows[one.asset_id]))):
-            standing.setdefault(one.asset_id, []).append(one)
-    return standing
+            kept.setdefault(one.asset_id, []).append(one)
+    return kept
+
+
+async def _quarantined(
+    reader: Reader, tables: dict[str, Incarnation], words: dict[str, list[Word]]
+) -> dict[str, tuple[Quarantine, ...]]:
+    """What people hold back of the current partitions of each asset."""
+    said = [one for one in words if one in tables]
+    if not said:
+        return {}
+    rows = await reader.rows(
+        f"SELECT asset_id, table_uuid, partition_key, materialization_id FROM {await reader.relation(PARTITIONS, said)}"
+    )
+    current: dict[str, Rows] = {}
+    for row in rows:
+        if row["table_uuid"] == tables[row["asset_id"]].table_uuid:
+            current.setdefault(row["asset_id"], []).append(row)
+    return {one: standing(words[one], some) for one, some in current.items()}
 
 
 async def _last_tasks(
@@ -186,10 +230,20 @@ async def _last_tasks(
     )
     begun: dict[str, datetime | None] = {run_id: None for run_id in last.values() if run_id}
     begun |= {row["run_id"]: plain(row["begun"]) for row in found}
-    relation = await reader.relation(TASKS, begun)
-    listed = ", ".join(map(text, rows))
-    tasks = await reader.rows(f"SELECT {_TASK_COLUMNS} FROM {relation} WHERE asset_id IN ({listed})")
-    return _newest_tasks(tasks, begun)
+    return await _tasks_in(reader, list(rows), begun)
+
+
+async def _tasks_in(reader: Reader, ids: list[str], begun: dict[str, datetime | None]) -> dict[str, LastTask]:
+    """The newest task of each asset in some runs. Mostly it is in the newest of them: the others are read only if it is not."""
+    newest_first = sorted(begun, key=lambda run_id: (_when(begun[run_id]), run_id), reverse=True)
+    last: dict[str, LastTask] = {}
+    for runs in (newest_first[:1], newest_first[1:]):
+        missing = [one for one in ids if one not in last]
+        if runs and missing:
+            relation, listed = await reader.relation(TASKS, runs), ", ".join(map(text, missing))
+            tasks = await reader.rows(f"SELECT {_TASK_COLUMNS} FROM {relation} WHERE asset_id IN ({listed})")
+            last |= _newest_tasks(tasks, begun)
+    return last
 
 
 async def runs_by_project(reader: Reader) -> str:
@@ -202,6 +256,25 @@ async def runs_by_project(reader: Reader) -> str:
         )
 
     return await reader.kept("runs_by_project", select)
+
+
+async def last_runs(reader: Reader) -> str:
+    """The last run of each project, as a relation."""
+
+    async def select() -> str:
+        runs = await runs_by_project(reader)
+        return f"SELECT project, max_by(run_id, (begun, run_id)) AS run_id FROM {runs} GROUP BY project"
+
+    return await reader.kept("last_runs", select)
+
+
+async def last_run_ids(reader: Reader) -> frozenset[str]:
+    """The same, by their ids."""
+
+    async def ids() -> frozenset[str]:
+        return frozenset(row["run_id"] for row in await reader.rows(f"SELECT run_id FROM {await last_runs(reader)}"))
+
+    return await reader.once("last_run_ids", ids)
 
 
 def _newest_tasks(found: Rows, begun: dict[str, datetime | None]) -> dict[str, LastTask]:

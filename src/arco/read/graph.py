@@ -17,6 +17,7 @@ from arco.fold.tables import LINEAGE_EDGES
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import LINEAGE_DEPTH_MAX, LINEAGE_NODES_MAX
 from arco.read.answers import shaped
+from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
 
 
@@ -86,9 +87,15 @@ async def graph_of(reader: Reader) -> Graph:
 
     async def make() -> Graph:
         relation = await reader.relation(LINEAGE_EDGES)
+        ends = "coalesce(s.asset_id, source_id) AS source_id, coalesce(t.asset_id, target_id) AS target_id"
+        # What people say of a table is said of the identity that it has in the catalog; everybody else finds it by its uuid.
+        plain = f"""(SELECT catalog_id, max_by(asset_id, (NOT retired, created_at, asset_id)) AS asset_id
+            FROM {await plain_tables(reader)} WHERE catalog_id IS NOT NULL GROUP BY catalog_id)"""
         columns = ", ".join(Edge.__struct_fields__)
         edges = await reader.arrow(
-            f"""SELECT {columns} FROM {relation} WHERE source_id IS NOT NULL AND target_id IS NOT NULL
+            f"""SELECT {columns} FROM (SELECT e.* REPLACE ({ends}) FROM {relation} e
+                LEFT JOIN {plain} s ON s.catalog_id = source_id LEFT JOIN {plain} t ON t.catalog_id = target_id)
+                WHERE source_id IS NOT NULL AND target_id IS NOT NULL
                 AND NOT coalesce(removed, false) ORDER BY target, source, edge_id"""
         )
         return await reader.aside(Graph, edges)

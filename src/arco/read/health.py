@@ -1,6 +1,6 @@
 """Health of an asset: freshness, quality and the last run, computed when it is asked for and never stored.
 
-    unhealthy   past its deadline, or an output is held back
+    unhealthy   past its deadline, or an output is held back, or somebody holds back what was published
     warning     the last run failed, or fewer than 95 % of its checks passed when they last ran
     unknown     nothing was ever published, run or checked
     healthy     everything else
@@ -54,13 +54,14 @@ class Sla(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest result of each check."""
+    """The newest result of each check. `quarantined` are current partitions that people hold back by hand."""
 
     checks: int
     passed: int
     pass_rate: float | None
     failing: tuple[str, ...]
     held_outputs: int
+    quarantined: int
 
 
 class LastRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,8 +119,8 @@ def health_of(known: Facts, now_ms: int) -> Health:
 
 
 def freshness_of(known: Facts, now_ms: int) -> Freshness:
-    """Sources are made by others: every commit counts for them. All others are as fresh as their last publish."""
-    last = known.last_change if known.row["kind"] == "source" else known.published.last_at
+    """What others write is as fresh as its last commit, whoever made it. All else is as fresh as its last publish."""
+    last = known.last_change if known.written_by_others else known.published.last_at
     within = known.row["fresh_within_s"]
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     deadline = None if last is None or within is None else last + timedelta(seconds=within)
@@ -154,6 +155,9 @@ def _verdict(known: Facts, fresh: Freshness, quality: Quality, last_run: LastRun
         bad.append("it is past its deadline" if fresh.deadline else "it has a deadline and was never published")
     if quality.held_outputs:
         bad.append(f"{_many(quality.held_outputs, 'output is', 'outputs are')} held back")
+    if quality.quarantined:
+        who = ", ".join(dict.fromkeys(one.who for one in known.quarantined))
+        bad.append(f"{_many(quality.quarantined, 'partition is', 'partitions are')} held back by {who}")
     if last_run is not None and last_run.outcome in {"failed", "cancelled", "skipped"}:
         warnings.append(f"its task in the last run {'was ' if last_run.outcome != 'failed' else ''}{last_run.outcome}")
     if quality.pass_rate is not None and quality.pass_rate < PASS_RATE_MIN:
@@ -171,6 +175,7 @@ def _quality(known: Facts) -> Quality:
         pass_rate=passed / len(decided) if decided else None,
         failing=tuple(sorted(one.check_name or one.check_id for one in decided if not one.passed)),
         held_outputs=len(known.held),
+        quarantined=sum(len(one.partitions) for one in known.quarantined),
     )
 
 

@@ -27,7 +27,9 @@ async def tables_of(reader: Reader, asset_ids: Collection[str]) -> Rows:
     """The rows of the tables that belong to some assets."""
 
     async def select() -> str:
-        return f"SELECT * FROM {await reader.relation(ICEBERG_TABLES)} WHERE asset_id IS NOT NULL ORDER BY asset_id"
+        # A table that no project made is its own asset, by its uuid.
+        owner = "coalesce(asset_id, table_uuid) AS asset_id"
+        return f"SELECT * REPLACE ({owner}) FROM {await reader.relation(ICEBERG_TABLES)} ORDER BY asset_id"
 
     tables = await reader.kept("tables_by_asset", select)
     listed = ", ".join(text(one) for one in asset_ids) or "NULL"

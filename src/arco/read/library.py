@@ -74,6 +74,10 @@ class Library:
             return Opened(self._kept(await self._bindings.as_of(binding.as_of_ms)))
         return Opened(self._kept(await self._bindings.current()))
 
+    async def oldest_unfolded_ms(self) -> int | None:
+        """When the oldest events were written that are not folded yet; None if all are."""
+        return await self._tails.oldest_ms((await self._heads.read_root()).manifest)
+
     def close(self) -> None:
         for reader in self._open.values():
             reader.close()

@@ -10,7 +10,7 @@ import msgspec
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EXECUTIONS
 from arco.read.answers import Answer, shaped
 from arco.read.graph import Direction, Edge, Walk, walked
-from arco.read.naming import found_asset, names_of
+from arco.read.naming import found_asset, names_and_kinds
 from arco.read.reader import Reader
 
 
@@ -89,7 +89,7 @@ async def nodes(reader: Reader, walk: Walk) -> tuple[Node, ...]:
     for edge in walk.edges:
         called.setdefault(edge.source_id, (edge.source or edge.source_id, edge.source_kind or "external"))
         called.setdefault(edge.target_id, (edge.target or edge.target_id, "asset"))
-    called |= {node: (name, "asset") for node, name in (await names_of(reader, walk.depths)).items()}
+    called |= await names_and_kinds(reader, walk.depths)
     return tuple(
         Node(id=node, name=called.get(node, (node, "asset"))[0], kind=called.get(node, (node, "asset"))[1], depth=depth)
         for node, depth in walk.depths.items()

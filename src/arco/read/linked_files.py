@@ -11,7 +11,7 @@ from typing import NoReturn
 from arco.fold.heads import Heads
 from arco.fold.tables import TABLES
 from arco.fold.time_travel import cut_by_id
-from arco.fold.vocabulary import BUCKETS, bucket_of
+from arco.fold.vocabulary import BUCKETS, Table, bucket_of
 from arco.fold.work import StateFile
 from arco.kernel.errors import BrokenInvariant, CorruptObject, InvalidInput, NotFound
 from arco.kernel.ids import SnapshotId, clip
@@ -55,7 +55,7 @@ async def cut_of(heads: Heads, snapshot: str | None) -> Cut:
 
 def linked_files(cut: Cut, scope: Scope, wanted: Wanted = EVERYTHING) -> tuple[LinkedFile, ...]:
     """The files of a cut that are wanted, by table and layer. A path that the cut does not name is refused."""
-    names = _tables(wanted)
+    names = tuple(table.name for table in linked_tables(wanted))
     buckets = _buckets(wanted)
     found = [one for one in _files(cut, names) if buckets is None or not buckets.isdisjoint(one.file.buckets)]
     if wanted.paths is not None:
@@ -65,7 +65,12 @@ def linked_files(cut: Cut, scope: Scope, wanted: Wanted = EVERYTHING) -> tuple[L
     return tuple(found)
 
 
-def _tables(wanted: Wanted) -> tuple[str, ...]:
+def linked_tables(wanted: Wanted = EVERYTHING) -> tuple[Table, ...]:
+    """The tables whose files are meant, whether they have any or not."""
+    return tuple(_BY_NAME[name] for name in _names(wanted))
+
+
+def _names(wanted: Wanted) -> tuple[str, ...]:
     spread = tuple(name for name, table in _BY_NAME.items() if table.spread_by == _NAMESPACE)
     if wanted.tables is None:
         return tuple(_BY_NAME) if wanted.namespace is None else spread

@@ -1,4 +1,4 @@
-"""Which asset is meant: by its name, with or without its namespace, by a name it had, or by its id.
+"""Which asset is meant: by its name, with or without its namespace, by a name it had, or by its id; or which other table.
 
 What is not there is answered with what is near. A name that two assets can claim belongs to the one that has it now; then to
 one that had it; assets that were retired come last.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from arco.fold.tables import ASSETS
 from arco.kernel.errors import NotFound
 from arco.kernel.ids import clip
+from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
 from arco.read.views import text
 
@@ -27,15 +28,22 @@ class Named:
 
 
 async def asset_names(reader: Reader) -> str:
-    """Every name that finds an asset, as a relation: name, asset_id, asset, namespace, project, standing (the least wins)."""
+    """Every name that finds an asset or a table that no project made, as a relation; the least `standing` wins.
+
+    Its columns are name, asset_id (a table's uuid), asset, namespace, project, what (asset, table or view), standing.
+    """
 
     async def select() -> str:
         assets = await reader.relation(ASSETS)
-        return f"""SELECT asset AS name, asset_id, asset, namespace, project, CASE WHEN retired THEN 2 ELSE 0 END AS standing
+        return f"""SELECT asset AS name, asset_id, asset, namespace, project, 'asset' AS what,
+                CASE WHEN retired THEN 2 ELSE 0 END AS standing
             FROM {assets} WHERE asset IS NOT NULL
             UNION ALL
-            SELECT unnest(former_names), asset_id, asset, namespace, project, CASE WHEN retired THEN 3 ELSE 1 END
-            FROM {assets} WHERE asset IS NOT NULL"""
+            SELECT unnest(former_names), asset_id, asset, namespace, project, 'asset', CASE WHEN retired THEN 3 ELSE 1 END
+            FROM {assets} WHERE asset IS NOT NULL
+            UNION ALL
+            SELECT asset, asset_id, asset, namespace, project, kind, CASE WHEN retired THEN 2 ELSE 0 END
+            FROM {await plain_tables(reader)}"""
 
     return await reader.kept("asset_names", select)
 
@@ -44,7 +52,8 @@ async def found_asset(reader: Reader, asked: str) -> Named:
     """The asset of a name, a former name, an id, or a name without its namespace."""
     names = await asset_names(reader)
     columns = "SELECT asset_id, asset, standing"
-    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ? ORDER BY standing, asset_id LIMIT 1", [asked])
+    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ?", [asked])
+    rows.sort(key=lambda row: (row["standing"], row["asset_id"]))
     if not rows:
         rows = await reader.rows(f"{columns} FROM {names} WHERE asset_id = ? AND standing IN (0, 2)", [asked])
     if not rows and "." not in asked:
@@ -58,11 +67,18 @@ async def found_asset(reader: Reader, asked: str) -> Named:
 
 
 async def names_of(reader: Reader, ids: Collection[str]) -> dict[str, str]:
-    """The names that assets have now, by their ids; of those that are known."""
+    """The names that assets and tables have now, by their ids; of those that are known."""
+    return {one: name for one, (name, _) in (await names_and_kinds(reader, ids)).items()}
+
+
+async def names_and_kinds(reader: Reader, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The names that assets and tables have now and which of the two each is, by their ids."""
     names = await asset_names(reader)
     listed = ", ".join(text(one) for one in ids) or "NULL"
-    rows = await reader.rows(f"SELECT asset_id, asset FROM {names} WHERE standing IN (0, 2) AND asset_id IN ({listed})")
-    return {row["asset_id"]: row["asset"] for row in rows}
+    rows = await reader.rows(
+        f"SELECT asset_id, asset, what FROM {names} WHERE standing IN (0, 2) AND asset_id IN ({listed})"
+    )
+    return {row["asset_id"]: (row["asset"], row["what"]) for row in rows}
 
 
 async def _no_such_asset(reader: Reader, names: str, asked: str) -> NotFound:

@@ -1,8 +1,8 @@
 """Partitions of an asset as they are now, and the versions that each of them had.
 
 Current is what the asset's newest table has. A partition is *marked* if somebody else committed to the table after it was
-published: what it holds is no longer only what its run wrote. Version numbers are counted here, in the order that decides what
-is current; they are for people and never identifiers: a late event renumbers them.
+published: what it holds is no longer only what its run wrote. It is *quarantined* if people hold it back. Version numbers are
+counted here, in the order that decides what is current; they are for people and never identifiers: a late event renumbers them.
 """
 
 from datetime import datetime
@@ -18,7 +18,8 @@ from arco.read.answers import Answer, document, shaped
 from arco.read.incarnations import Incarnation, incarnations, newest
 from arco.read.naming import Named, found_asset, not_found
 from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
-from arco.read.reader import Reader
+from arco.read.quarantines import standing, words_about
+from arco.read.reader import Reader, Rows
 from arco.read.views import text
 
 
@@ -43,6 +44,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime | None
     first_published_at: datetime | None
     marked: bool
+    quarantined: bool
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,7 @@ async def partitions(reader: Reader, asked: str, window: Window = FIRST_PAGE) ->
     select = f"SELECT * FROM ({await _current(reader, named, table)})"
     question = {"partitions": named.asset_id}
     rows, cursor = await paged(reader, question, Listing(select, ("partition_key", "partition_id")), [], window)
-    items = tuple(shaped(Partition, row) for row in rows)
+    items = tuple(await _partitions(reader, named, rows))
     return Page(snapshot_id=reader.cut.snapshot_id, items=items, next_cursor=cursor)
 
 
@@ -131,7 +133,14 @@ async def found_partition(reader: Reader, named: Named, key: str) -> Partition:
     rows = await reader.rows(f"SELECT * FROM ({current}) WHERE partition_key = $key OR partition_id = $key", {"key": key})
     if not rows:
         raise await _no_such_partition(reader, named, key)
-    return shaped(Partition, rows[0])
+    (found,) = await _partitions(reader, named, rows)
+    return found
+
+
+async def _partitions(reader: Reader, named: Named, rows: Rows) -> list[Partition]:
+    words = (await words_about(reader, [named.asset_id])).get(named.asset_id, [])
+    held = {key for one in standing(words, rows) for key in one.partitions}
+    return [shaped(Partition, row, quarantined=(row["partition_key"] or "") in held) for row in rows]
 
 
 async def _current(reader: Reader, named: Named, table: Incarnation | None) -> str:

@@ -16,7 +16,7 @@ from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
 from arco.read.cut import Cut
 from arco.read.files import Files
-from arco.read.views import name, parquet, selected, text
+from arco.read.views import grown, name, parquet, selected, text
 
 Rows = list[dict[str, Any]]
 T = TypeVar("T")
@@ -52,9 +52,9 @@ class Reader:
         self.touched |= {file.key: file for file in layers.files()}
         relations: list[str] = []
         if layers.base:
-            relations.append(parquet(await self._files.paths(layers.base)))
+            relations.append(await self._stored(table, layers.base))
         if layers.deltas:
-            relations.append(parquet(await self._files.paths(file for files in layers.deltas for file in files)))
+            relations.append(await self._stored(table, [file for files in layers.deltas for file in files]))
         # A single delta is joined in itself, several are not joined with each other.
         unjoined = len(layers.deltas) > 1
         if table.name in self._tail:
@@ -69,7 +69,14 @@ class Reader:
             return f"({chosen})"
         buckets = ", ".join(str(bucket) for bucket in sorted({bucket_of(value) for value in wanted})) or "-1"
         values = ", ".join(text(value) for value in wanted) or "NULL"
-        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {name(table.spread_by)} IN ({values}))"
+        column = name(table.spread_by)
+        # Of a list, files are only told which row groups can have it; of bounds, also which rows.
+        bounds = f" AND {column} BETWEEN {text(wanted[0])} AND {text(wanted[-1])}" if len(wanted) > 1 else ""
+        return f"(SELECT * FROM ({chosen}) WHERE {name(BUCKET)} IN ({buckets}) AND {column} IN ({values}){bounds})"
+
+    def may_have(self, table: Table, spread: Collection[str]) -> bool:
+        """Whether there can be rows of some values of a table's spreading column. Most questions about what is rare end here."""
+        return table.name in self._tail or any(self.cut.layers(table, spread).files())
 
     async def name_tables(self) -> None:
         """Every table by its name, for questions that people write themselves."""
@@ -144,6 +151,10 @@ class Reader:
         if self._session is not None:
             self._session.close()
             self._session = None
+
+    async def _stored(self, table: Table, files: Collection[StateFile]) -> str:
+        paths = await self._files.paths(files)
+        return grown(paths, await self._nothing_of(table)) if table.has_grown else parquet(paths)
 
     async def _tail_of(self, table: Table) -> str:
         return await self._held(f"tail_{table.name}", lambda: _arrow_rows().arrow_table(table, self._tail[table.name]))

@@ -50,8 +50,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(Answer, frozen=True, kw_only=True):
+    """One run. `live`: as its own log has it now, of which the snapshot may know less, or nothing. `paused`: why it rests."""
+
     run: Run
     tasks: tuple[Task, ...]
+    live: bool = False
+    paused: str | None = None
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):

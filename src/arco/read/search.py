@@ -1,8 +1,9 @@
 """Search: ranked, by words, beginnings of words and words spelled wrongly, in one namespace or everywhere.
 
-First the words of the index that are meant are found through their trigrams, then what has them, best first. The index only
-grows: a word that an asset no longer has still stands there. So every hit is held against what the asset is now, and dropped if
-the word is gone. A search in one namespace reads the files of that namespace's bucket and no others.
+First the words of the index that are meant are found, by how they begin or by their trigrams, then what has them, best first.
+The index only grows: a word that an asset no longer has still stands there. So every hit is held against what the asset is now,
+and dropped if the word is gone. A search in one namespace reads the files of that namespace's bucket; and, where people said
+something of tables by their identity, the bucket of that.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from typing import Any
 
 import msgspec
 
+from arco.fold.shredding_search import ANYWHERE
 from arco.fold.tables import POSTINGS, TRIGRAMS
+from arco.fold.vocabulary import Table
 from arco.fold.words import trigrams, words_of_text
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.answers import Answer
+from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
 from arco.read.subjects import standing_subjects
 from arco.read.views import text
@@ -88,40 +92,53 @@ async def search(reader: Reader, query: str, *, namespace: str | None = None, li
 
 async def _meant(reader: Reader, words: list[str], namespace: str | None) -> list[_Meant]:
     """Words of the index for each word of the query: itself and what it begins; else what is spelled nearly so."""
-    relation = await reader.relation(TRIGRAMS, namespace)
-    begun = await _begun(reader, relation, words)
+    known = await _words(reader, namespace)
+    begun = await _begun(reader, known, words)
     found: list[_Meant] = []
     for number, word in enumerate(words):
         if here := [one for one in begun if one.startswith(word)][:_MEANT_MAX]:
             found += [_Meant(number, one, 1.0 if one == word else _PREFIX * len(word) / len(one)) for one in here]
         else:
-            found += [_Meant(number, one, fits) for one, fits in await _near(reader, relation, word)]
+            found += [_Meant(number, one, fits) for one, fits in await _near(reader, known, word)]
     return found
 
 
-async def _begun(reader: Reader, relation: str, words: list[str]) -> list[str]:
+async def _words(reader: Reader, namespace: str | None) -> str:
+    """Every word of the index once, as a relation. Those of everywhere are asked for often and are few: they are held."""
+
+    async def select() -> str:
+        return f"SELECT DISTINCT word FROM {await reader.relation(TRIGRAMS, _spaces(reader, TRIGRAMS, namespace))}"
+
+    return await reader.kept("words", select) if namespace is None else f"({await select()})"
+
+
+def _spaces(reader: Reader, table: Table, namespace: str | None) -> list[str] | None:
+    """Where the index is looked at for a namespace: there, and where there is something said of tables wherever they are."""
+    if namespace is None:
+        return None
+    return [namespace, ANYWHERE] if reader.may_have(table, [ANYWHERE]) else [namespace]
+
+
+async def _begun(reader: Reader, known: str, words: list[str]) -> list[str]:
     """The words of the index that begin with one of these, shortest first."""
-    # The first three letters of what begins so; a single letter has only two of them.
-    first = ", ".join(sorted({text(f" {word}"[:3]) for word in words if len(word) > 1})) or "NULL"
-    single = "".join(f" OR starts_with(trigram, {text(' ' + word)})" for word in words if len(word) == 1)
     fitting = " OR ".join(f"starts_with(word, {text(word)})" for word in words)
     rows = await reader.rows(
-        f"""SELECT DISTINCT word FROM {relation} WHERE (trigram IN ({first}){single}) AND ({fitting})
+        f"""SELECT word FROM {known} WHERE {fitting}
             ORDER BY length(word), word LIMIT {_MEANT_MAX * len(words) * 4}"""
     )
     return [row["word"] for row in rows]
 
 
-async def _near(reader: Reader, relation: str, word: str) -> list[tuple[str, float]]:
+async def _near(reader: Reader, known: str, word: str) -> list[tuple[str, float]]:
     """The words of the index that are nearest to a word that it does not have, with how well they fit."""
     wrong = 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
-    shared = ", ".join(map(text, trigrams(word)))
-    # Words of another length cannot be near: most are told apart without comparing letters.
+    shared = " OR ".join(f"contains(' ' || word || ' ', {text(three)})" for three in trigrams(word))
+    # Comparing letters is dear, and DuckDB takes conditions in any order: only a CASE keeps it for the few words that are of
+    # about the same length and share three letters.
     rows = await reader.rows(
-        f"""SELECT word, damerau_levenshtein(word, {text(word)}) AS off FROM (
-                SELECT DISTINCT word FROM {relation} WHERE trigram IN ({shared})
-                AND length(word) BETWEEN {len(word) - wrong} AND {len(word) + wrong})
-            WHERE off <= {wrong} ORDER BY off, word LIMIT {_MEANT_MAX}"""
+        f"""SELECT word, CASE WHEN length(word) BETWEEN {len(word) - wrong} AND {len(word) + wrong} THEN
+                CASE WHEN {shared} THEN damerau_levenshtein(word, {text(word)}) END END AS off
+            FROM {known} WHERE off <= {wrong} ORDER BY off, word LIMIT {_MEANT_MAX}"""
     )
     return [
         (row["word"], _TYPO * (1 - row["off"] / max(len(word), len(row["word"]))))
@@ -134,15 +151,19 @@ async def _candidates(
     reader: Reader, meant: list[_Meant], namespace: str | None, size: int, begin: int
 ) -> list[dict[str, Any]]:
     """What has the words, by how many words of the query it has, then by how well."""
-    relation = await reader.relation(POSTINGS, namespace)
+    spaces = _spaces(reader, POSTINGS, namespace)
+    relation, here = await reader.relation(POSTINGS, spaces), ""
+    if namespace is not None and spaces and ANYWHERE in spaces:
+        tables = f"SELECT asset_id FROM {await plain_tables(reader)} WHERE namespace = {text(namespace)}"
+        here = f" AND (namespace <> {text(ANYWHERE)} OR subject_id IN ({tables}))"
     values = ", ".join(f"({one.number}, {text(one.word)}, {one.fits!r})" for one in meant)
     words = ", ".join(sorted({text(one.word) for one in meant}))
     return await reader.rows(
         f"""WITH best AS (
-                SELECT number, namespace, subject_id, max(weight * fits) AS fits
-                FROM (SELECT namespace, word, subject_id, weight FROM {relation} WHERE word IN ({words}))
-                JOIN (VALUES {values}) AS m(number, word, fits) USING (word) GROUP BY number, namespace, subject_id)
-            SELECT namespace, subject_id, count(*) AS words, sum(fits) AS score FROM best GROUP BY namespace, subject_id
+                SELECT number, subject_id, max(weight * fits) AS fits
+                FROM (SELECT word, subject_id, weight FROM {relation} WHERE word IN ({words}){here})
+                JOIN (VALUES {values}) AS m(number, word, fits) USING (word) GROUP BY number, subject_id)
+            SELECT subject_id, count(*) AS words, sum(fits) AS score FROM best GROUP BY subject_id
             ORDER BY words DESC, score DESC, subject_id LIMIT {size} OFFSET {begin}"""
     )
 
@@ -150,22 +171,21 @@ async def _candidates(
 async def _standing_hits(
     reader: Reader, candidates: list[dict[str, Any]], meant: list[_Meant], namespace: str | None
 ) -> list[tuple[int, Hit]]:
-    """The candidates that still have a word that is meant, each with how many words of the query it has."""
+    """The candidates that are there and still have a word that is meant, each with how many words of the query it has."""
     wanted = {one.word for one in meant}
     asked = [{one.word for one in meant if one.number == number} for number in sorted({one.number for one in meant})]
-    standing = await standing_subjects(reader, candidates, asked, await reader.relation(POSTINGS, namespace))
+    standing = await standing_subjects(reader, candidates, asked)
     hits = []
     for row in candidates:
-        now = standing.get((row["namespace"], row["subject_id"]))
-        places = now.places(wanted) if now is not None else []
-        if now is None or not places:
+        now = standing.get(row["subject_id"])
+        if now is None or namespace not in {None, now.namespace} or not (places := now.places(wanted)):
             continue
         here = {word for _, word in places}
         hit = Hit(
             id=row["subject_id"],
             kind=now.kind,
             name=now.name,
-            namespace=row["namespace"],
+            namespace=now.namespace,
             score=round(row["score"], 4),
             matched=tuple(f"{field}:{word}" for field, word in places),
             description=now.description,

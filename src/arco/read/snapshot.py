@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from arco.fold.manifests import Gap
 from arco.fold.tables import TABLES
 from arco.read.answers import Answer
 from arco.read.binding import Ingestion
@@ -15,7 +16,10 @@ from arco.read.reader import Reader
 
 
 class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True):
-    """One head. `events` were folded so far, `refused` could not be, `set_aside` are of versions that are not known."""
+    """One head. `events` were folded so far, `refused` could not be, `set_aside` are of versions that are not known.
+
+    `gaps` are segments that writers must have stored and no listing showed; `more_gaps` counts those that are not listed.
+    """
 
     head: str
     snapshot: str
@@ -24,6 +28,8 @@ class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     refused: int
     set_aside: int
+    gaps: tuple[Gap, ...] = ()
+    more_gaps: int = 0
 
 
 class SnapshotTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +73,8 @@ def _head(one: HeadCut) -> SnapshotHead:
         events=one.events,
         refused=one.refused,
         set_aside=one.set_aside,
+        gaps=one.gaps,
+        more_gaps=one.more_gaps,
     )
 
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS, ICEBERG_TABLES
+from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS
 from arco.fold.words import words_of_name, words_of_text
 from arco.read.incarnations import tables_of
+from arco.read.plain_tables import plain_rows
 from arco.read.reader import Reader, Rows
 from arco.read.views import text
 
@@ -17,6 +18,7 @@ class Standing:
 
     kind: str
     name: str
+    namespace: str
     description: str | None
     owners: tuple[str, ...]
     tags: tuple[str, ...]
@@ -27,27 +29,21 @@ class Standing:
         return sorted((field, word) for field, words in self.words.items() for word in words.intersection(wanted))
 
 
-async def standing_subjects(
-    reader: Reader, candidates: Rows, asked: list[set[str]], postings: str
-) -> dict[tuple[str, str], Standing]:
-    """Those of some candidates that are still there, by the namespace they are in and their id.
+async def standing_subjects(reader: Reader, candidates: Rows, asked: list[set[str]]) -> dict[str, Standing]:
+    """Those of some candidates that are still there, by their ids.
 
     `asked` has a set for each word of the query: the words of the index that it may mean.
     """
-    wanted = set[str]().union(*asked)
     ids = sorted({row["subject_id"] for row in candidates})
     if not ids:
         return {}
     live = await _live(reader, ids)
-    found = {(row["namespace"], row["asset_id"]): _asset(row) for row in live}
+    found = {row["asset_id"]: _asset(row) for row in live}
     # Columns lie elsewhere; they are looked at only where no other field has the words.
-    short = [one for (_, one), now in found.items() if not all(now.places(words) for words in asked)]
-    columns = await _columns(reader, short)
-    for key, now in found.items():
-        if key[1] in columns:
-            now.words["column"] = _words(columns[key[1]])
-    known = {row["asset_id"] for row in live}
-    return found | await _tables(reader, [one for one in ids if one not in known], wanted, postings)
+    short = [one for one, now in found.items() if not all(now.places(words) for words in asked)]
+    for one, columns in (await _columns(reader, short)).items():
+        found[one].words["column"] = _words(columns)
+    return found | await _tables(reader, [one for one in ids if one not in found])
 
 
 async def _live(reader: Reader, ids: list[str]) -> Rows:
@@ -59,7 +55,7 @@ async def _live(reader: Reader, ids: list[str]) -> Rows:
     return await reader.rows(f"SELECT * FROM {live} WHERE asset_id IN ({', '.join(map(text, ids))})")
 
 
-def _asset(row: dict[str, Any]) -> Standing:
+def _asset(row: dict[str, Any], kind: str = "asset") -> Standing:
     owners, tags = tuple(row["owners"] or ()), tuple(row["tags"] or ())
     words = {
         "name": _words([row["asset"]]),
@@ -68,7 +64,7 @@ def _asset(row: dict[str, Any]) -> Standing:
         "owner": _words(owners),
         "description": frozenset(words_of_text(row["description"] or "")),
     }
-    return Standing("asset", row["asset"], row["description"], owners, tags, words)
+    return Standing(kind, row["asset"], row["namespace"], row["description"], owners, tags, words)
 
 
 async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
@@ -93,26 +89,10 @@ async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
     return found
 
 
-async def _tables(
-    reader: Reader, ids: list[str], wanted: Collection[str], postings: str
-) -> dict[tuple[str, str], Standing]:
-    """Tables that no project made. The folded state has no names of tables: the index is taken at its word."""
-    if not ids:
-        return {}
-    relation = await reader.relation(ICEBERG_TABLES, ids)
-    there = [row["table_uuid"] for row in await reader.rows(f"SELECT table_uuid FROM {relation} WHERE asset_id IS NULL")]
-    if not there:
-        return {}
-    rows = await reader.rows(
-        f"""SELECT namespace, subject_id, subject_kind, subject, word, field FROM {postings}
-            WHERE subject_id IN ({", ".join(map(text, there))}) AND word IN ({", ".join(map(text, wanted))})"""
-    )
-    found: dict[tuple[str, str], Standing] = {}
-    for row in rows:
-        key = (row["namespace"], row["subject_id"])
-        now = found.setdefault(key, Standing(row["subject_kind"] or "table", row["subject"], None, (), (), {}))
-        now.words[row["field"]] = now.words.get(row["field"], frozenset()) | {row["word"]}
-    return found
+async def _tables(reader: Reader, ids: list[str]) -> dict[str, Standing]:
+    """Tables that no project made, and that stand."""
+    rows = await plain_rows(reader, ids) if ids else []
+    return {row["asset_id"]: _asset(row, row["kind"]) for row in rows if not row["retired"]}
 
 
 def _words(names: Iterable[str]) -> frozenset[str]:

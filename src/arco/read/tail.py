@@ -1,7 +1,8 @@
 """What is not folded yet, as contributions: fresh reads add it to a cut and follow the same rules.
 
 The heads are read first, the ledger after them: a segment that is folded in between is in neither the old cut nor consumed by it,
-so it is read here, and joining it twice changes nothing. What runs have not told the ledger yet is read from their logs.
+so it is read here, and joining it twice changes nothing. What runs have not told the ledger yet is read from their logs, and what
+nobody has told of names from the chain of their commits.
 Servers may read this; browsers never do.
 """
 
@@ -9,9 +10,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from arco.catalog.name_events import name_events
+from arco.catalog.untold import NameChain
 from arco.fold.consumed import ConsumedLists
 from arco.fold.contributions import Contribution
-from arco.fold.finding import Finder
+from arco.fold.finding import Finder, key_of
 from arco.fold.heads import Heads
 from arco.fold.manifests import RootManifest
 from arco.fold.segment_rows import shred_segment
@@ -19,10 +22,12 @@ from arco.fold.shredding import shred_for
 from arco.fold.tables import FOLDED_FROM
 from arco.fold.vocabulary import Row
 from arco.kernel.errors import InvalidInput, UnknownFormat
-from arco.kernel.ids import RunId
+from arco.kernel.ids import EventId, RunId
 from arco.kernel.limits import LEDGER_READS_MAX
+from arco.kernel.position import HybridClock
+from arco.ledger.drafts import seal
 from arco.ledger.outstanding import outstanding, run_ids
-from arco.storage.keys import Domain, Head
+from arco.storage.keys import Domain, Head, SegmentKey
 
 Rows = dict[str, list[Row]]
 
@@ -33,6 +38,8 @@ class Tails:
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._lists = ConsumedLists(heads.store, heads.scope, heads.clock, heads.entropy)
+        self._names = NameChain(heads.store, heads.scope, heads.clock, heads.entropy)
+        self._positions = HybridClock(heads.clock, heads.entropy)
         self._finder = Finder(heads.store, heads.scope, self._lists, heads.clock, heads.entropy, listing=True)
 
     async def of(
@@ -44,8 +51,11 @@ class Tails:
     ) -> Rows:
         """Everything that a cut does not have, by the name of its table. `told` are runs whose end the cut has."""
         found: Rows = defaultdict(list)
-        # Before the ledger: what a run delivers from now on is found in its log or in the ledger.
-        runs = [run for run in await run_ids(self._heads.store, self._heads.scope) if run not in told]
+        # Before the ledger: what is told from now on is found in a run's log, after the mark of names, or in the ledger.
+        ids, names = await asyncio.gather(run_ids(self._heads.store, self._heads.scope), self._of_names(heads))
+        runs = [run for run in ids if run not in told]
+        for table, some in names.items():
+            found[table] += some
         for rows in await asyncio.gather(*(self._of_head(root, head) for head in heads)):
             for table, some in rows.items():
                 found[table] += some
@@ -53,17 +63,41 @@ class Tails:
             found[table] += some
         return dict(found)
 
+    async def oldest_ms(self, root: RootManifest | None) -> int | None:
+        """When the oldest segment was written that a cut does not have; None if it has all."""
+        found = [name for head in FOLDED_FROM for name in await self._unfolded(root, head)]
+        keys = [key_of(self._lists.full(name)) for name in found]
+        return min((key.segment.time_ms for key in keys if isinstance(key, SegmentKey)), default=None)
+
     async def _of_head(self, root: RootManifest | None, head: Head) -> Rows:
-        link = next((one.manifest for one in (root.heads if root else ()) if one.head == head.value), None)
-        manifest = None if link is None else await self._heads.manifest(head, link)
-        consumed = await self._lists.of(head, manifest)
-        names = list((await self._finder.find(head, consumed, receipts=False)).segments)
+        names = await self._unfolded(root, head)
         found: Rows = defaultdict(list)
         for start in range(0, len(names), LEDGER_READS_MAX):
             keys = [self._lists.full(name) for name in names[start : start + LEDGER_READS_MAX]]
             for key, stored in zip(keys, await asyncio.gather(*map(self._heads.store.get, keys)), strict=True):
                 if stored is not None:  # else it was folded and moved aside meanwhile: the next cut has it
                     await asyncio.to_thread(_add, found, head, key, stored.data)  # servers answer others meanwhile
+        return found
+
+    async def _unfolded(self, root: RootManifest | None, head: Head) -> list[str]:
+        """The short names of the segments that a head has not consumed."""
+        link = next((one.manifest for one in (root.heads if root else ()) if one.head == head.value), None)
+        manifest = None if link is None else await self._heads.manifest(head, link)
+        consumed = await self._lists.of(head, manifest)
+        return list((await self._finder.find(head, consumed, receipts=False)).segments)
+
+    async def _of_names(self, heads: Sequence[Head]) -> Rows:
+        """What became of names that the ledger was not told of."""
+        found: Rows = defaultdict(list)
+        owed = [head for head in heads if Domain.CATALOG in FOLDED_FROM[head]]
+        if not owed:
+            return found
+        async for commits in (await self._names.untold()).groups():
+            for draft in (draft for commit in commits for draft in name_events(commit)):
+                fresh, position = draft.id or EventId(self._positions.next()), self._positions.next()
+                event = seal(draft, self._heads.scope, fresh_id=fresh, position=position, now_ms=self._heads.clock.now_ms())
+                for table, row in (one for head in owed for one in shred_for(head, event)):
+                    found[table.name].append(row)
         return found
 
     async def _of_runs(self, runs: Iterable[RunId], heads: Sequence[Head]) -> Rows:

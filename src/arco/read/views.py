@@ -25,6 +25,12 @@ def parquet(paths: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(text(path) for path in paths)}])"
 
 
+def grown(paths: Sequence[str], nothing: str) -> str:
+    """The rows of files of which some, or all, were written before a column was added; `nothing` has all columns."""
+    files = f"read_parquet([{', '.join(text(path) for path in paths)}], union_by_name = true)"
+    return f"(SELECT * FROM {nothing} UNION ALL BY NAME SELECT * FROM {files})"
+
+
 def selected(table: Table, layers: Sequence[str]) -> str:
     """The rows of a table, from relations that have all its columns. With no layer it is empty."""
     columns = ", ".join(name(column) for column in table.column_names)

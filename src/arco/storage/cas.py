@@ -201,7 +201,11 @@ class CasObject(Generic[T]):
             raise CorruptObject(f"{self.key} has no valid header: {error}") from error
         if header["format"] != self._codec.format:
             raise UnknownFormat(f"{self.key} is {header['format']!r}, not {self._codec.format!r}")
-        value = self._codec.decode(header["format_version"], fields)
+        try:
+            value = self._codec.decode(header["format_version"], fields)
+        except (CorruptObject, UnknownFormat) as error:
+            # What is wrong is the document's business; which object it is of, only we know.
+            raise type(error)(f"{self.key}: {error.message}", hint=error.hint) from error
         return Held(value, found.version, generation, write_id, recent, epoch)
 
     def _fields(self, found: Object) -> dict[str, Any]:

@@ -6,8 +6,7 @@ A slug in a table's folder is for people only: it is never parsed for meaning an
 """
 
 import re
-import string
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date as calendar_date
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_type_hints
@@ -21,8 +20,10 @@ from arco.kernel.ids import (
     DeploymentId,
     Identifier,
     KeyHash,
+    MaterializationId,
     PlanningSnapshotId,
     RunId,
+    ScheduleName,
     SegmentId,
     SnapshotId,
     TableUuid,
@@ -33,6 +34,7 @@ from arco.kernel.ids import (
 )
 from arco.kernel.scope import Scope
 from arco.storage.port import check_key
+from arco.storage.templates import filled, reader_of, values_of
 
 
 class Head(StrEnum):
@@ -125,8 +127,12 @@ class MetadataHash(Identifier):
     form = "32 lower-case hexadecimal digits"
 
 
-_NUMBER_END = 10**20
 _METADATA_FILE = re.compile(r"[0-9]{5,20}-[0-9a-f]{32}\.metadata\.json")
+
+
+def _fan_out(key: Any) -> str:
+    """What spreads names that are hashes of somebody's key."""
+    return str(key.key_hash[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +143,13 @@ class Key:
     scope: Scope
 
     def __str__(self) -> str:
-        tail = _format(self)
+        tail = filled(self.template, self)
         return check_key(f"{self.scope.tenant}/{self.scope.workspace}/{tail}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceKey(Key):
+    template: ClassVar[str] = "_catalog/workspace.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +178,13 @@ class CatalogStateKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class ToldKey(Key):
+    """Up to which commit of tier 1 the ledger was told."""
+
+    template: ClassVar[str] = "_catalog/core/told.json"
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseKey(Key):
     template: ClassVar[str] = "_catalog/core/locks/{name}.json"
     name: Word
@@ -184,10 +202,7 @@ class MarkerKey(Key):
 
     template: ClassVar[str] = "_catalog/iceberg_idempotency/{fan_out}/{key_hash}.json"
     key_hash: KeyHash
-
-    @property
-    def fan_out(self) -> str:
-        return self.key_hash[:2]
+    fan_out = property(_fan_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +229,22 @@ class ReceiptKey(Key):
     day: Day
     phase: Phase
     commit_key: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPageKey(Key):
+    """A page of the feed of events. Pages are numbered from 1, without a gap."""
+
+    template: ClassVar[str] = "_catalog/feed/pages/{number:012}.json"
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCheckpointKey(Key):
+    """What the feed holds up to a page, so that nobody has to read all of it."""
+
+    template: ClassVar[str] = "_catalog/feed/checkpoints/{number:012}.json"
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +337,17 @@ class RunClaimKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskLogKey(Key):
+    """A part of what an attempt said while it ran. For people; nothing depends on it."""
+
+    template: ClassVar[str] = "_catalog/runs/{run}/logs/{task}/{attempt:04}-{part:06}.jsonl"
+    run: RunId
+    task: TaskId
+    attempt: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunClosedKey(Key):
     """What a deleted run leaves behind, so that nobody writes into its place."""
 
@@ -319,10 +361,39 @@ class RunRequestKey(Key):
 
     template: ClassVar[str] = "_catalog/run_requests/{fan_out}/{key_hash}.json"
     key_hash: KeyHash
+    fan_out = property(_fan_out)
 
-    @property
-    def fan_out(self) -> str:
-        return self.key_hash[:2]
+
+@dataclass(frozen=True, slots=True)
+class AskedRunKey(Key):
+    """A run that somebody asked for. Upkeep takes it away once what was decided about it is done."""
+
+    template: ClassVar[str] = "_catalog/asked_runs/open/{key_hash}.json"
+    key_hash: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
+class AskedVerdictKey(Key):
+    """What was decided about a run that somebody asked for."""
+
+    template: ClassVar[str] = "_catalog/asked_runs/decided/{fan_out}/{key_hash}.json"
+    key_hash: KeyHash
+    fan_out = property(_fan_out)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRunsKey(Key):
+    """Which runs have not ended: what workers and schedulers look at."""
+
+    template: ClassVar[str] = "_catalog/open_runs.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey(Key):
+    """Who holds how much of a pool. A pool may be called anything, so its name is hashed."""
+
+    template: ClassVar[str] = "_catalog/pools/{pool}.json"
+    pool: KeyHash
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +409,24 @@ class DeploymentHeadKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleKey(Key):
+    """How far a schedule is, whether it is paused, and which of its ticks wait for their runs."""
+
+    template: ClassVar[str] = "_catalog/schedules/{project}/{schedule}.json"
+    project: Word
+    schedule: ScheduleName
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDecisionKey(Key):
+    """What people decided about an output that was held back, or about rows that were set aside from it."""
+
+    template: ClassVar[str] = "_catalog/quarantine/{materialization}/{what}.json"
+    materialization: MaterializationId
+    what: Word
+
+
+@dataclass(frozen=True, slots=True)
 class PlanningSnapshotKey(Key):
     template: ClassVar[str] = "_catalog/planning/{snapshot}.json"
     snapshot: PlanningSnapshotId
@@ -350,6 +439,14 @@ class DynamicValuesKey(Key):
     template: ClassVar[str] = "_catalog/dynamic_partitions/{asset}/{dimension}.json"
     asset: AssetId
     dimension: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepKey(Key):
+    """What upkeep notes for itself. Nothing depends on it."""
+
+    template: ClassVar[str] = "_catalog/upkeep/{name}.json"
+    name: Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +487,16 @@ KINDS: tuple[type[Key], ...] = (
     ManifestKey,
     CatalogCommitKey,
     CatalogStateKey,
+    ToldKey,
+    WorkspaceKey,
     LeaseKey,
     PointerKey,
     MarkerKey,
     TransactionKey,
     StagedIntentKey,
     ReceiptKey,
+    FeedPageKey,
+    FeedCheckpointKey,
     SegmentKey,
     ArchivedSegmentKey,
     ConsumedKey,
@@ -408,12 +509,20 @@ KINDS: tuple[type[Key], ...] = (
     RunPlanKey,
     RunLogKey,
     RunClaimKey,
+    TaskLogKey,
     RunClosedKey,
     RunRequestKey,
+    AskedRunKey,
+    AskedVerdictKey,
+    OpenRunsKey,
+    PoolKey,
     DeploymentKey,
     DeploymentHeadKey,
+    ScheduleKey,
+    HeldDecisionKey,
     PlanningSnapshotKey,
     DynamicValuesKey,
+    UpkeepKey,
     TableMetadataKey,
     TableFileKey,
     ViewMetadataKey,
@@ -447,7 +556,8 @@ def parse(name: str) -> Key:
     scope = Scope.of(tenant, workspace)
     for kind, reader in _READERS:
         found = reader.fullmatch(tail)
-        key = None if found is None else _decode(kind, scope, found.groupdict())
+        values = None if found is None else values_of(_HINTS[kind], found.groupdict())
+        key = None if values is None else kind(scope, **values)
         if key is not None and _spells(key, name):
             return key
     raise InvalidInput(f"{clip(name)!r} is not the name of an object of Arco", hint="docs/formats lists them")
@@ -461,54 +571,5 @@ def _spells(key: Key, name: str) -> bool:
         return False
 
 
-def _format(key: Key) -> str:
-    parts = []
-    for literal, field, width, _ in string.Formatter().parse(key.template):
-        parts.append(literal)
-        if field is not None:
-            parts.append(_text(getattr(key, field), width))
-    return "".join(parts)
-
-
-def _text(value: object, width: str | None) -> str:
-    if isinstance(value, int):
-        if not 0 <= value < _NUMBER_END:
-            raise InvalidInput("a number in a name is negative or has more than 20 digits", hint="they count from 0")
-        return format(value, width or "")
-    return str(value)
-
-
-def _reader(kind: type[Key]) -> re.Pattern[str]:
-    parts = []
-    for literal, field, width, _ in string.Formatter().parse(kind.template):
-        parts.append(re.escape(literal))
-        if field is not None:
-            parts.append(f"(?P<{field}>{_field_pattern(kind, field, width)})")
-    return re.compile("".join(parts))
-
-
-def _field_pattern(kind: type[Key], field: str, width: str | None) -> str:
-    wanted = get_type_hints(kind).get(field)
-    if wanted is int:
-        return f"[0-9]{{{int(width or 1)},20}}"
-    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
-        return "|".join(re.escape(one.value) for one in wanted)
-    if isinstance(wanted, type) and issubclass(wanted, Identifier):
-        return wanted.pattern.pattern
-    return "[^/]+"
-
-
-def _decode(kind: type[Key], scope: Scope, found: dict[str, str]) -> Key | None:
-    hints = _HINTS[kind]
-    values: dict[str, Any] = {"scope": scope}
-    try:
-        for field in fields(kind):
-            if field.name in found:
-                values[field.name] = hints[field.name](found[field.name])
-    except (InvalidInput, ValueError):
-        return None
-    return kind(**values)
-
-
 _HINTS = {kind: get_type_hints(kind) for kind in KINDS}
-_READERS = tuple((kind, _reader(kind)) for kind in KINDS)
+_READERS = tuple((kind, reader_of(kind.template, _HINTS[kind])) for kind in KINDS)

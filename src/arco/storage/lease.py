@@ -12,7 +12,7 @@ from typing import Any
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, OutcomeUnknown, UnknownFormat
-from arco.kernel.ids import HolderId
+from arco.kernel.ids import HolderId, WriteId
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
 from arco.storage.port import Lost, ObjectStore, Unknown
 
@@ -67,14 +67,23 @@ class Lease:
         self._clock = clock
         self._ttl_ms = int(ttl_s * 1000)
 
-    async def try_acquire(self) -> Tenure | None:
-        """Take the lease if it is free or expired; None if somebody else has it, or was faster."""
+    async def look(self) -> Held[LeaseState] | None:
+        """The lease as it is, for who waits for it."""
+        return await self._object.read()
+
+    async def try_acquire(self, *, above: int = 0, silent: WriteId | None = None) -> Tenure | None:
+        """Take the lease if it is free or expired; None if somebody else has it, or was faster.
+
+        The epoch is greater than every one before it, and than `above`: what was written under, if the lease itself got lost.
+        `silent` is a write that was seen to be the last for as long as a lease lasts, by our own clock: the clock of a holder
+        that is gone may have been hours ahead.
+        """
         current = await self._object.read()
         wanted = LeaseState(self._holder, self._clock.now_ms() + self._ttl_ms)
         if current is None:
-            outcome = await self._object.create(wanted, epoch=1)
-        elif current.value.holder is None or current.value.expires_ms <= self._clock.now_ms():
-            outcome = await self._object.swap(current, wanted, epoch=current.epoch + 1)
+            outcome = await self._object.create(wanted, epoch=above + 1)
+        elif current.value.holder is None or current.value.expires_ms <= self._clock.now_ms() or current.write_id == silent:
+            outcome = await self._object.swap(current, wanted, epoch=max(current.epoch, above) + 1)
         else:
             return None
         return Tenure(outcome.held.epoch, outcome.held) if isinstance(outcome, Swung) else None

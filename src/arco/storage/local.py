@@ -36,6 +36,7 @@ from arco.kernel.ids import UlidSource, clip
 from arco.kernel.limits import LOCAL_FOLDER_THREADS, LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
 from arco.storage.disk import Disk, FileStat, RealDisk
 from arco.storage.folders import Folders, Together, in_turn
+from arco.storage.heads import Heads
 from arco.storage.port import (
     Absent,
     Always,
@@ -308,6 +309,7 @@ class LocalStore:
         # Threads of their own: who waits for a folder holds one of those above, and all of them may wait.
         self._folder_threads = ThreadPoolExecutor(LOCAL_FOLDER_THREADS, thread_name_prefix="arco-folders")
         self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync, together=self._on_threads)
+        self._heads = Heads(self._threads, self._files.head)
 
     def _on_threads(self, work: Sequence[Callable[[], None]]) -> None:
         """All of it at the same time, the last here; raises what went wrong after all of it has ended."""
@@ -320,8 +322,11 @@ class LocalStore:
             other.result()
 
     async def _run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._told(asyncio.get_running_loop().run_in_executor(self._threads, call, *args, **kwargs))
+
+    async def _told(self, work: "asyncio.Future[R]") -> R:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args, **kwargs)
+            return await work
         except OSError as error:
             if error.errno == errno.ENOENT:
                 self._files.forget_folders()
@@ -334,7 +339,7 @@ class LocalStore:
         return await self._run(self._files.get_range, key, start, length)
 
     async def head(self, key: str) -> ObjectInfo | None:
-        return await self._run(self._files.head, key)
+        return await self._told(self._heads.ask(key))
 
     async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         return await self._run(self._files.put, key, data, condition)

@@ -84,7 +84,7 @@ def parse_root(url: str) -> Root:
         parts = urlsplit(url)
     except ValueError:
         raise InvalidInput(f"{clip(url)!r} is not a URL", hint="write scheme://bucket/folder") from None
-    if parts.query or parts.fragment or "@" in parts.netloc:
+    if "?" in url or "#" in url or "@" in parts.netloc:
         # Not repeated: what stands there may be a secret.
         raise InvalidInput("the root's URL has more than a bucket and a folder", hint="pass settings as options")
     match parts.scheme:

@@ -31,7 +31,7 @@ from arco_sim.clients import Clients, Request
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.linearizability import Operation
 from arco_sim.models import Existence
-from arco_sim.scenario import check_linearizable, violate
+from arco_sim.scenario import check_linearizable, readable, violate
 from arco_sim.scenarios.table_commits import FIELD, NAMESPACE, SCOPE, landings, open_catalog, unkeyed
 from arco_sim.world import Env, World
 
@@ -102,10 +102,7 @@ class NamesScenario:
                 continue
 
     async def verify(self, world: World, env: Env) -> None:
-        try:
-            await self._verify(world, env)
-        except ArcoError as error:
-            violate(world, invariants.NOT_HALF_GONE, f"what is stored cannot be read any more: {error!r}")
+        await readable(world, self._verify(world, env))
 
     async def _verify(self, world: World, env: Env) -> None:
         clients: Clients = world.notes["clients"]

@@ -1,10 +1,14 @@
 """Drivers of one run die, stall beyond their leases and lose replies, and whoever is left goes on from the log.
 
 All of them start the run with the same key. Their tasks publish through the real commit path, so that an attempt that was
-declared dead may wake up with its swing prepared. In some worlds somebody asks for the end of the run, or its time runs out.
+declared dead may wake up with its swing prepared. In some worlds somebody asks for the end of the run, or pauses it for a while,
+or its time runs out.
 At last one more driver, who knows nothing but the store, brings the run to its end; then what slept wakes up; then all is
 counted.
 """
+
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from arco.catalog.bases import Bases
 from arco.catalog.committer import Author
@@ -26,7 +30,12 @@ from arco.ledger.segment import decode_segment
 from arco.quality.gates import EFFECTS
 from arco.servo.schedule.driver import Driver, Ground, Options
 from arco.servo.schedule.executor import TaskPolicy
-from arco.servo.schedule.interventions import pay_what_is_owed, request_cancel
+from arco.servo.schedule.interventions import (
+    pay_what_is_owed,
+    request_cancel,
+    request_pause,
+    request_resume,
+)
 from arco.servo.schedule.settling import CatalogSettler
 from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
 from arco.servo.sdk.definitions import Retry
@@ -49,8 +58,7 @@ from arco_sim.scenarios.run_log_work import (
 )
 from arco_sim.world import Env, World
 
-_LEASE_S = 12.0
-_ASLEEP_S = 5000.0
+LEASE_S = 12.0
 _ENDS = {TaskStatus.BLOCKED, TaskStatus.QUARANTINED, TaskStatus.FAILED}
 
 
@@ -65,6 +73,7 @@ class RunLogScenario:
     )
     profile = FaultProfile.of(fault_share=0.05, crash_share=0.006, stall_s=900.0)
     faults = tuple(Fault)
+    asleep_s = 5000.0
 
     async def prepare(self, world: World, env: Env) -> None:
         ws = _workspace(env, env.store)
@@ -86,6 +95,8 @@ class RunLogScenario:
             world.spawn(f"driver{number}", lambda env: self._live(env, jobs, small=small), lives=2 if small else 4)
         if not small and world.seed % 4 == 0:
             world.spawn("canceller", self._cancel)
+        if not small and world.seed % 6 == 1:
+            world.spawn("pauser", self._pause, lives=8)
 
     async def _live(self, env: Env, jobs: list[Job], *, small: bool) -> None:
         store: ObjectStore = env.store
@@ -93,7 +104,7 @@ class RunLogScenario:
             store = FailingStore(env)
         started = await self._started(env, store, jobs)
         env.world.notes["runs"].add(started.log.run)
-        await self._drive(env, store, started, seize=False)
+        await self.drive(env, store, started, seize=False)
 
     async def _started(self, env: Env, store: ObjectStore, jobs: list[Job]) -> Started:
         request = RunRequest(
@@ -108,7 +119,7 @@ class RunLogScenario:
             except (AskHistory, RetryLater):
                 await env.clock.sleep(5.0)
 
-    async def _drive(self, env: Env, store: ObjectStore, started: Started, *, seize: bool) -> None:
+    async def drive(self, env: Env, store: ObjectStore, started: Started, *, seize: bool) -> None:
         notes = env.world.notes
         ws = _workspace(env, store)
         appender = Appender(store, SCOPE, env.clock, env.entropy)
@@ -117,7 +128,7 @@ class RunLogScenario:
         policy = TaskPolicy(Retry(attempts=0 if env.world.seed % 3 == 2 else 2, pause_s=3.0), timeout_s=150.0)
         options = Options(
             policies={task.id: policy for task in started.plan.spec.tasks},
-            lease_s=_LEASE_S,
+            lease_s=LEASE_S,
             poll_s=4.0,
             announce=announce,
             seize=seize,
@@ -133,24 +144,30 @@ class RunLogScenario:
             opened = await open_run(env.store, SCOPE, run, env.clock, env.entropy)
             await request_cancel(opened.log, "somebody", "not needed any more", env.clock, env.entropy)
 
+    async def _pause(self, env: Env) -> None:
+        """Once for a while; whoever comes after a pauser that died resumes, or nobody would finish."""
+        await env.clock.sleep(env.entropy.fraction() * 30.0)
+        for run in list(env.world.notes["runs"]):
+            opened = await open_run(env.store, SCOPE, run, env.clock, env.entropy)
+            if not env.world.notes.get("paused"):
+                env.world.notes["paused"] = True
+                await _insisted(env, partial(request_pause, opened.log, "ann", "to look", env.clock, env.entropy))
+                await env.clock.sleep(env.entropy.fraction() * 200.0)
+            await _insisted(env, partial(request_resume, opened.log, "ann", env.clock, env.entropy))
+
     # Afterwards
 
     async def verify(self, world: World, env: Env) -> None:
-        run = await self._the_run(world, env)
-        if run is None:
+        log = await closed_run(self, world, env)
+        if log is None:
             return
-        started = await open_run(env.store, SCOPE, run, env.clock, env.entropy)
-        await self._drive(env, env.store, started, seize=True)
-        await env.clock.sleep(_ASLEEP_S)
-        log = (await open_run(env.store, SCOPE, run, env.clock, env.entropy)).log
-        await pay_what_is_owed(log, Appender(env.store, SCOPE, env.clock, env.entropy), env.clock, env.entropy)
-        _check_log(world, log.state)
+        check_log(world, log.state)
         published = await self._published(env, world)
         for place, job in enumerate(world.notes["jobs"]):
             _check_task(world, task_name(place), log.state.task(task_name(place)), job, published)
-        await self._check_events(world, env, log)
+        await check_events(world, env, log)
 
-    async def _the_run(self, world: World, env: Env) -> RunId | None:
+    async def the_run(self, world: World, env: Env) -> RunId | None:
         """The one run that the key stands for, if anybody got so far as to create it."""
         runs = set()
         async for entry in walk(env.store, "t/w/_catalog/runs/"):
@@ -162,6 +179,10 @@ class RunLogScenario:
         if world.notes["runs"] - runs:
             violate(world, invariants.NOTHING_LOST, "a run that was started is not there")
         return next(iter(runs), None)
+
+    def resumed_after_s(self, _world: World) -> float:
+        """How long nobody drives the run before the last one does."""
+        return 0.0
 
     async def _published(self, env: Env, world: World) -> list[dict[str, str]]:
         """The summaries of all snapshots of all tables."""
@@ -176,19 +197,45 @@ class RunLogScenario:
                 found += [snapshot["summary"] for snapshot in base.metadata.snapshots]
         return found
 
-    async def _check_events(self, world: World, env: Env, log: RunLog) -> None:
-        """What the log says happened is in the ledger under one id, and nothing else is."""
-        events = await _ledger(env)
-        owed, never = await _announced(env, log)
-        there = {str(event.id) for event in events}
-        for event_id, what in owed.items():
-            if event_id not in there:
-                violate(world, invariants.NOTHING_LOST, f"the event of {what} is not in the ledger")
-        for event in events:
-            if event.id in never:
-                violate(world, invariants.OUTCOMES_TRUE, f"an event of {never[event.id]}, which never landed, is there")
-            elif event.id not in owed:
-                violate(world, invariants.NOTHING_DOUBLED, f"event {event.id} is in the ledger and not in the log")
+
+async def closed_run(scenario: RunLogScenario, world: World, env: Env) -> RunLog | None:
+    """The log of the run, after one more driver brought it to its end and what slept woke up; None if nobody began it."""
+    run = await scenario.the_run(world, env)
+    if run is None:
+        return None
+    await env.clock.sleep(scenario.resumed_after_s(world))
+    started = await open_run(env.store, SCOPE, run, env.clock, env.entropy)
+    await request_resume(started.log, "ann", env.clock, env.entropy)
+    await scenario.drive(env, env.store, started, seize=True)
+    await env.clock.sleep(scenario.asleep_s)
+    log = (await open_run(env.store, SCOPE, run, env.clock, env.entropy)).log
+    await pay_what_is_owed(log, Appender(env.store, SCOPE, env.clock, env.entropy), env.clock, env.entropy)
+    return log
+
+
+async def check_events(world: World, env: Env, log: RunLog) -> None:
+    """What the log says happened is in the ledger under one id, and nothing else is."""
+    events = await _ledger(env)
+    owed, never = await _announced(env, log)
+    there = {str(event.id) for event in events}
+    for event_id, what in owed.items():
+        if event_id not in there:
+            violate(world, invariants.NOTHING_LOST, f"the event of {what} is not in the ledger")
+    for event in events:
+        if event.id in never:
+            violate(world, invariants.OUTCOMES_TRUE, f"an event of {never[event.id]}, which never landed, is there")
+        elif event.id not in owed:
+            violate(world, invariants.NOTHING_DOUBLED, f"event {event.id} is in the ledger and not in the log")
+
+
+async def _insisted(env: Env, ask: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        try:
+            await ask()
+        except (AskHistory, RetryLater):
+            await env.clock.sleep(5.0)
+        else:
+            return
 
 
 async def _ledger(env: Env) -> list[Event]:
@@ -225,7 +272,7 @@ async def _announced(env: Env, log: RunLog) -> tuple[dict[str, str], dict[str, s
     return owed, never
 
 
-def _check_log(world: World, state: RunState) -> None:
+def check_log(world: World, state: RunState) -> None:
     for one in state.ignored:
         entry = one.entry
         who = f"attempt {entry.attempt} of {entry.task}" if isinstance(entry, AttemptEntry) else type(entry).__name__

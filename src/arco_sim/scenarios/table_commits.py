@@ -67,9 +67,16 @@ class TableCommitsScenario:
         metadata, _ = await catalog.tables.create(NAMESPACE, wanted, unkeyed("second"), Source())
         world.notes["uuid"] = metadata.table_uuid
 
+    at_once = 2
+    kinds: tuple[str, ...] = _KINDS
+
+    def sizes(self, *, small: bool) -> tuple[int, int, int]:
+        """Servers, clients, and how many wishes each of them has."""
+        return (2, 2, 1) if small else (3, 4, 3)
+
     def start(self, world: World, *, small: bool) -> None:
-        servers, clients, each = (2, 2, 1) if small else (3, 4, 3)
-        scripts = [[_KINDS[(n + 3 * place) % len(_KINDS)] for place in range(each)] for n in range(clients)]
+        servers, clients, each = self.sizes(small=small)
+        scripts = [[self.kinds[(n + 3 * place) % len(self.kinds)] for place in range(each)] for n in range(clients)]
         world.notes["clients"] = Clients(world, scripts, servers)
         for number in range(servers):
             world.spawn(f"server{number}", lambda env, n=number: self._serve(env, n), lives=4)  # type: ignore[misc]
@@ -77,7 +84,7 @@ class TableCommitsScenario:
     async def _serve(self, env: Env, number: int) -> None:
         catalog = open_catalog(env, Lenient() if number == 0 else None)
         clients: Clients = env.world.notes["clients"]
-        await clients.serve(env, number, lambda request: self._work(env, catalog, request))
+        await clients.serve(env, number, lambda request: self._work(env, catalog, request), at_once=self.at_once)
         await catalog.parts.afterwards.settle()
 
     async def _work(self, env: Env, catalog: Catalog, request: Request) -> str:
@@ -104,7 +111,7 @@ class TableCommitsScenario:
                 return _setting(label, {"type": "assert-current-schema-id", "current-schema-id": 77})
             case "elsewhere":
                 _, base = await open_catalog(env).tables.load(NAMESPACE, TABLE)
-                return _there_and_back(base.metadata.location, label)
+                return there_and_back(base.metadata.location, label)
             case "nothing":
                 return _setting({"write.metadata.previous-versions-max": str(1 + env.world.seed % 3)})
             case _:
@@ -167,7 +174,7 @@ def _setting(properties: dict[str, str], *requirements: dict[str, Any]) -> dict[
     return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": properties}]}
 
 
-def _there_and_back(location: str, label: dict[str, str]) -> dict[str, Any]:
+def there_and_back(location: str, label: dict[str, str]) -> dict[str, Any]:
     """A commit that only a server takes which allows other places; it leaves no trace of that."""
     body = _setting(label)
     moves = [{"action": "set-location", "location": place} for place in (f"{_ELSEWHERE}orders", location)]

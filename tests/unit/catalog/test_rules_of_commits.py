@@ -7,13 +7,15 @@ import asyncio
 
 import pytest
 
+from arco.catalog.idempotency import Marker
 from arco.catalog.policy import LocationPolicy
 from arco.iceberg import table
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, InvalidInput, NoSuchTable, OutcomeUnknown, RetryLater
 from arco.kernel.ids import new_uuid7
-from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S
+from arco.kernel.limits import IDEMPOTENCY_KEY_LEAD_S, IDEMPOTENCY_LIFETIME_S
+from stand_ins.hand_clock import HandClock
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
     MANIFEST,
@@ -23,6 +25,7 @@ from unit.catalog.ground import (
     RECEIPT,
     Ground,
     Server,
+    commit_key,
     new_column,
     setting,
     story,
@@ -43,6 +46,10 @@ async def landings(ground: Ground, server: Server, body=None) -> list[tuple[str,
     found = await ground.audit()
     assert not found.gaps
     return found.landings(server.file_of("K", body))
+
+
+async def marker_of(server: Server, key: str) -> Marker:
+    return (await server.ws.markers.existing(commit_key(key, setting(key)))).value
 
 
 # C1
@@ -178,6 +185,30 @@ async def test_rule_c3_a_swing_that_lands_after_the_takeover_looked_is_not_repea
     assert two.line.used_up
     assert len(await landings(ground, two)) == 1
     assert (await two.properties("a"))["last"] == "rival"
+
+
+@story
+async def test_rule_c3_the_base_of_a_marker_never_decreases():
+    """A takeover by a server that remembers the table as it was long ago: the marker must not lead back there."""
+    ground = Ground()
+    one, two, three = ground.server(), ground.server(), ground.server()
+    await one.found("a")
+    await three.load("a")
+    for label in ("x", "y"):
+        await two.commit("a", label)
+        await two.settle()
+    await swing_under_way(ground, one)
+    claimed = await marker_of(two, "K")
+    assert claimed.base_commit_number == 2
+    bases = []
+
+    async def look():
+        bases.append((await marker_of(two, "K")).base_commit_number)
+
+    three.line.before("put", POINTER, look)
+    await three.commit("a", "K")
+    assert bases == [2]
+    assert [number for _, number in await landings(ground, three)] == [3]
 
 
 # C4
@@ -393,6 +424,21 @@ async def test_rule_c8_a_duplicate_of_what_is_under_way_is_told_that_nobody_know
 
 
 @story
+async def test_rule_c8_a_retry_of_what_landed_does_not_wait_for_an_owner_that_died():
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found("a")
+    swing = one.line.delay("put", POINTER)
+    await swing.holds(one.commit("a", "K"))
+    await swing.land()
+    one.line.cut()
+    ground.clock.pauses.clear()
+    assert (await two.commit("a", "K")).endswith(one.file_of("K").partition("-")[2])
+    assert ground.clock.pauses == []
+    assert len(await landings(ground, two)) == 1
+
+
+@story
 async def test_rule_c8_silence_after_a_swing_that_may_have_landed_is_not_a_no():
     ground = Ground()
     one = ground.server()
@@ -456,6 +502,45 @@ async def test_rule_c9_the_next_swing_waits_for_the_receipt_of_the_last():
     assert not (await ground.audit()).gaps
 
 
+@story
+async def test_rule_c9_a_drop_waits_for_the_receipt_of_the_last_commit():
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found("a")
+    uuid = (await two.load("a")).uuid
+    one.line.delay("put", RECEIPT, skip=1)  # the receipt of the creation goes first
+    await one.commit("a", "K")
+    receipt = two.line.delay("put", RECEIPT)
+    drop = await receipt.holds(two.drop("a", "drop"))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (await ground.audit()).pointers[uuid].tombstone is None
+    await receipt.answer()
+    await drop
+    buried = (await ground.audit()).pointers[uuid]
+    assert buried.tombstone is not None
+    assert [await two.ws.receipts.committed(commit) is not None for commit in buried.published] == [True]
+
+
+@story
+async def test_rule_c9_a_registration_writes_the_receipt_of_what_stands_there_without_a_name():
+    """A creation that died left a pointer; whoever registers its file swings that pointer."""
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found()
+    swing = one.line.delay("put", MANIFEST)
+    await swing.holds(one.create("a", "K"))
+    one.line.cut()
+    (left,) = (await ground.audit()).pointers.values()
+    await two.register("b", left.metadata_location, "register")
+    await two.commit("b", "next")
+    await two.settle()
+    found = await ground.audit()
+    assert found.pointers[left.table_uuid].commit_number == 2
+    assert not found.gaps
+    assert [await two.ws.receipts.committed(commit) is not None for commit in left.published] == [True]
+
+
 # C11
 
 
@@ -470,6 +555,17 @@ async def test_rule_c11_a_key_past_its_lifetime_is_refused_before_anything_is_wr
     with pytest.raises(InvalidInput, match="lifetime"):
         one.ws.markers.request_key(key, "updateTable", "0")
     assert len(one.line.asked) == asked
+
+
+@story
+async def test_rule_c11_a_key_of_the_future_is_refused_but_clocks_may_differ_by_minutes():
+    ground = Ground()
+    one = ground.server()
+    later = HandClock(ground.clock.at_ms + IDEMPOTENCY_KEY_LEAD_S * 1000)
+    assert one.ws.markers.request_key(new_uuid7(later, SeededEntropy("client")), "updateTable", "0").durable
+    later.at_ms += 1
+    with pytest.raises(InvalidInput, match="future"):
+        one.ws.markers.request_key(new_uuid7(later, SeededEntropy("client")), "updateTable", "0")
 
 
 @story

@@ -16,8 +16,9 @@ from arco.iceberg import requests, table
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchTable, OutcomeUnknown
+from arco.kernel.limits import STAGED_INTENT_LIFETIME_S
 from arco.ledger.receipts import Source
-from arco.storage.port import Absent
+from arco.storage.port import Absent, Always
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
     COMMIT,
@@ -99,6 +100,18 @@ async def test_rule_n1_a_retried_drop_leaves_what_was_created_since():
     again = await two.create("a", "again")
     await two.drop("a", "K")
     assert (await two.load("a")).uuid == again
+
+
+@story
+async def test_rule_n1_a_retry_of_what_is_in_the_chain_does_not_wait_for_an_owner_that_died():
+    ground, one, two = await two_servers()
+    swing = one.line.delay("put", MANIFEST)
+    await swing.holds(one.make_namespace("new", "K"))
+    await swing.land()
+    one.line.cut()
+    ground.clock.pauses.clear()
+    await two.make_namespace("new", "K")
+    assert ground.clock.pauses == []
 
 
 @story
@@ -432,12 +445,56 @@ async def test_rule_n5_a_pointer_that_another_request_made_is_not_adopted():
 async def test_hazard_11_two_staged_creates_of_one_name_share_nothing():
     _ground, one, two = await two_servers()
     first, second = await staged(one, "a", "first"), await staged(two, "a", "second")
+    assert first["updates"][0]["uuid"] != second["updates"][0]["uuid"]
+    assert first["updates"][-2]["location"] != second["updates"][-2]["location"]
     location = await create_staged(two, "a", second, "second commit")
     with pytest.raises((Conflict, AlreadyExists)):
         await create_staged(one, "a", first, "first commit")
     _, base = await one.catalog.tables.load(NAMESPACE, "a")
     assert base.location == location
     assert base.metadata.properties["made by"] == "second"
+
+
+@story
+async def test_a_staged_table_is_created_until_it_expires_and_not_after():
+    ground, one, two = await two_servers()
+    first, second = await staged(one, "a", "first"), await staged(one, "b", "second")
+    ground.clock.at_ms += STAGED_INTENT_LIFETIME_S * 1000
+    await create_staged(two, "a", first, "in time")
+    ground.clock.at_ms += 1
+    for server in (one, two):
+        with pytest.raises(Conflict, match="expired"):
+            await create_staged(server, "b", second, "too late")
+    assert [entry.name for entry in (await two.ws.tier1.current()).names.inhabitants(NAMESPACE)] == ["a"]
+
+
+@story
+async def test_a_staged_table_that_was_created_in_time_is_answered_after_its_time():
+    ground, one, two = await two_servers()
+    body = await staged(one, "a", "stage")
+    swing = one.line.delay("put", MANIFEST)
+    await swing.holds(create_staged(one, "a", body, "K"))
+    await swing.land()
+    one.line.cut()
+    ground.clock.at_ms += STAGED_INTENT_LIFETIME_S * 1000 + 1
+    location = await create_staged(two, "a", body, "K")
+    assert (await two.catalog.tables.load(NAMESPACE, "a"))[1].location == location
+
+
+@story
+async def test_a_file_of_another_workspace_is_not_registered():
+    """It lies under the same root, and is nobody's business here."""
+    ground, one, _ = await two_servers("a")
+    location = (await one.catalog.tables.load(NAMESPACE, "a"))[1].location
+    elsewhere = location.replace("/t/w/data/", "/t/other/data/")
+    (key,) = [key for key in (await ground.audit()).objects if location.endswith(key)]
+    found = await ground.store.get(key)
+    assert found is not None
+    await ground.store.put(key.replace("t/w/data/", "t/other/data/"), found.data, Always())
+    inside = location.replace("/t/w/data/", "/t/w/_catalog/")
+    for hostile in (elsewhere, inside):
+        with pytest.raises(InvalidInput, match="is not allowed"):
+            await one.register("b", hostile, f"register {hostile}")
 
 
 @story
@@ -607,9 +664,23 @@ async def test_a_table_that_was_purged_can_be_registered_again():
     purge = Purge(key_hash="purge", uuid=uuid, drop_id=(await one.dropped("a")).drop_id)
     await one.ws.committer.submit(purge, since=0)
     await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
-    await two.register("b", location, "K")
+    with pytest.raises(Conflict, match="its files are being deleted"):
+        await two.register("b", location, "in the old place")
+    await two.register("b", await copied(ground, location, uuid), "K")
     for server in (one, two, ground.server()):
         assert (await server.properties("b"))["last"] == "commit"
+
+
+async def copied(ground: Ground, location: str, uuid: str) -> str:
+    """A copy of a table that lies in another folder, and says so."""
+    stored = await ground.store.get(location.removeprefix("file:///lake/"))
+    assert stored is not None
+    old, new = f"-{uuid}/".encode(), f"_copy-{uuid}/".encode()
+    place = f"-{uuid}".encode()
+    data = stored.data.replace(old, new).replace(place + b'"', b"_copy" + place + b'"')
+    there = location.replace(f"-{uuid}/", f"_copy-{uuid}/")
+    await ground.store.put(there.removeprefix("file:///lake/"), data, Absent())
+    return there
 
 
 async def file_of_a_stranger(ground: Ground, server: Server) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from arco.fold.archiving import copy_aside, movable
-from arco.fold.folding import Folding, Settings
+from arco.fold.folding import Folding, Settings, Tell
 from arco.fold.heads import Heads
 from arco.fold.joins import joined
 from arco.fold.manifests import Manifest
@@ -95,12 +95,13 @@ class Ground:
         self.writer = WriterId(self.ulids.next())
         self.numbers = 0
 
-    def folding(self, seed: int = 1, **settings: Any) -> Folding:
+    def folding(self, seed: int = 1, tell: Tell | None = None, **settings: Any) -> Folding:
         """A folder of its own process."""
         place = Place(self.store, self.clock, SeededEntropy(f"folder {seed}"))
         heads = Heads(self.store, SCOPE, self.clock, place.entropy)
         receipts = ReceiptEvents(self.store, SCOPE, self.metadata, self.clock, place.entropy)
-        return Folding(heads, PlainWork(place), replace(Settings(), **settings), receipts=receipts)  # type: ignore[arg-type]
+        work = PlainWork(place)  # type: ignore[arg-type]
+        return Folding(heads, work, replace(Settings(), **settings), receipts=receipts, tell=tell)
 
     async def metadata(self, location: str) -> bytes | None:
         found = await self.store.get(location)

@@ -170,10 +170,14 @@ def test_a_notification_of_something_else_is_refused(name):
 def test_a_folder_of_an_older_epoch_does_not_publish():
     async def play(ground: Ground) -> None:
         await ground.append("a1")
-        await ground.folding(epoch=7).round(HEAD)
+        owner, former = ground.folding(), ground.folding(2)
+        owner.epoch, former.epoch = 7, 6
+        await owner.round(HEAD)
         await ground.append("a2")
+        written = len(ground.store.named("/state/"))
         with pytest.raises(Fenced):
-            await ground.folding(2, epoch=6).round(HEAD)
+            await former.round(HEAD)
+        assert len(ground.store.named("/state/")) == written, "nothing was folded in vain"
         manifest = (await ground.folding().heads.read(HEAD)).manifest
         assert (manifest.epoch, manifest.events) == (7, 1)
 

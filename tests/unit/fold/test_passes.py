@@ -48,3 +48,35 @@ def test_a_damaged_head_does_not_hold_up_the_others():
         assert {one.head: one.manifest.sequence for one in done.root.manifest.heads} == {"iceberg": 1, "search": 2}
 
     story(play)
+
+
+def test_a_pass_begins_with_what_names_have_not_told():
+    async def play(ground: Ground) -> None:
+        told = []
+
+        async def tell() -> list[str]:
+            told.append(await ground.append(f"a{len(told)}"))
+            return told[-1:]
+
+        # Where nothing is listed, what was told is notified.
+        for listing in (True, False):
+            done = await fold_pass(ground.folding(tell=tell, listing=listing))
+            assert (done.rounds[HEAD].segments, done.failed) == (1, {})
+        assert len(told) == 2
+        await fold_pass(ground.folding(tell=tell), [HEAD])
+        assert len(told) == 2, "no head of this pass reads what names tell"
+
+    story(play)
+
+
+def test_names_that_cannot_be_told_do_not_hold_up_the_fold():
+    async def play(ground: Ground) -> None:
+        async def tell() -> list[str]:
+            raise CorruptObject("commit 3 is missing from the chain")
+
+        await ground.append("a1")
+        done = await fold_pass(ground.folding(tell=tell))
+        assert done.failed.keys() == {Head.CATALOG}
+        assert done.rounds[HEAD].segments == 1
+
+    story(play)

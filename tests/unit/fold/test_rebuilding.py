@@ -5,7 +5,7 @@ import pytest
 
 from arco.fold.finding import Batches
 from arco.fold.manifests import Made, encode_manifest
-from arco.fold.rebuilding import rebuild
+from arco.fold.rebuilding import rebuild, rebuild_several
 from arco.fold.time_travel import manifest_as_of
 from arco.kernel.errors import BeyondReach, CorruptObject, InvalidInput
 from arco.kernel.fingerprint import content_hash
@@ -39,6 +39,32 @@ def test_a_rebuild_gives_the_same_rows_from_ledger_and_archive():
         assert len(after.table("things").base) == 1
         assert (after.first_position, after.last_position) == (before.first_position, before.last_position)
         assert (await folding.round(HEAD)).segments == 0
+
+    story(play)
+
+
+def test_several_heads_are_rebuilt_beside_one_another_as_one_by_one():
+    async def play(ground: Ground) -> None:
+        folding = ground.folding()
+        await history(ground, folding)
+        start = {head: (await folding.heads.read(head)).link for head in BOTH}
+        for since in (None, start):
+            before = {head: await ground.things((await folding.heads.read(head)).manifest) for head in BOTH}
+            made = await rebuild_several(folding, BOTH, since)
+            assert [one.head for one in made] == list(BOTH)
+            assert {one.head: await ground.things(one.manifest) for one in made} == before
+            assert all(one.manifest.made is Made.REBUILD for one in made)
+
+    story(play)
+
+
+def test_a_head_that_cannot_be_rebuilt_is_told_by_its_own_error():
+    async def play(ground: Ground) -> None:
+        folding = ground.folding()
+        await history(ground, folding, 2)
+        strange = (await folding.heads.read(HEAD)).link
+        with pytest.raises(BeyondReach, match="is gone"):
+            await rebuild_several(folding, BOTH, {Head.SEARCH: strange})
 
     story(play)
 

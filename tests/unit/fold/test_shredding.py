@@ -198,6 +198,23 @@ def test_what_cannot_be_a_row_is_refused(more: dict[str, Any]) -> None:
         shred(made(**more))
 
 
+@pytest.mark.parametrize("ranges", [5, ["2025-01-01"], ["2025-01-01", "soon"], [[["a"]]], {"from": "2025-01-01"}])
+def test_what_is_no_range_is_refused_before_a_reader_trips_over_it(ranges: Any) -> None:
+    partitions = [{"date": ranges}]
+    held = {"asset": "shop.daily", "asset_id": ASSET, "partitions": partitions, "who": "ann", "why": "wrong"}
+    edge = {**EDGE, "to_partitions": partitions}
+    events = [
+        said(
+            "execution.task_started.v1", {**BEGUN, "attempt": 1, "worker": "w", "started_ms": 1, "partitions": partitions}
+        ),
+        said("quality.partition_quarantined.v1", held),
+        said("lineage.lineage_recorded.v1", {"run_id": "r", "task_id": TASK, "edges": [edge]}),
+    ]
+    for event in events:
+        with pytest.raises(InvalidInput, match="is no range"):
+            shred(event)
+
+
 def test_an_event_that_is_not_known_is_set_aside() -> None:
     with pytest.raises(UnknownFormat):
         shred(said("execution.run_created.v2", {}))
@@ -381,6 +398,15 @@ def test_a_commit_of_others_is_seen_beside_the_asset_that_made_the_table() -> No
     assert (commits["k2"]["source"], commits["k2"]["run_id"]) == ("external", None)
     (column,) = rows("columns", *events)
     assert (column["name"], column["type"], column["required"]) == ("order_id", "long", True)
+
+
+def test_commits_that_became_visible_together_say_so() -> None:
+    alone = committed(1)
+    together = msgspec.structs.replace(alone, data=alone.data | {"transaction": "tx", "transaction_tables": ["t", "u"]})
+    (commit,) = rows("iceberg_commits", together)
+    assert commit["transaction"] == "tx"
+    (commit,) = rows("iceberg_commits", alone)
+    assert commit["transaction"] is None
 
 
 def test_a_commit_is_what_was_said_while_its_metadata_was_there() -> None:

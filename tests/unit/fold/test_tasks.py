@@ -17,7 +17,7 @@ from arco.fold.work import StateFile
 from arco.kernel.limits import STATE_ROW_GROUP_ROWS_MAX
 from arco.ledger.envelope import Event
 from arco.storage.keys import Head
-from fixtures.fold.histories import DOMAINS, HEADS, SCOPE, History, states, ulid, write_segments
+from fixtures.fold.histories import HEADS, SCOPE, History, states, ulid, write_segments
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def folded(place: Place, head: Head, events: list[Event], rows_max: int = 1_000_000) -> tuple[StateFile, ...]:
-    names = write_segments(Path(place.root), DOMAINS[head], events, 50)
+    names = write_segments(Path(place.root), events, 50)
     said = FoldTask(head, tuple(names), place, rows_max).run()
     assert [report.segment for report in said.reports] == names
     return said.files
@@ -89,7 +89,7 @@ def test_a_merge_says_which_files_are_gone_and_which_are_damaged(place: Place) -
 
 
 def test_two_attempts_of_a_task_write_other_files(place: Place) -> None:
-    names = write_segments(Path(place.root), DOMAINS[Head.LINEAGE], History(random.Random(4)).events(Head.LINEAGE, 20), 10)
+    names = write_segments(Path(place.root), History(random.Random(4)).events(Head.LINEAGE, 20), 10)
     task = FoldTask(Head.LINEAGE, tuple(names), place, 1000)
     first, second = task.run(), task.run()
     assert not {file.key for file in first.files} & {file.key for file in second.files}

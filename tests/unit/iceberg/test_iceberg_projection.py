@@ -1,10 +1,6 @@
 """Schemas as rows, and the bodies of answers."""
 
-import json
-
-import msgspec
-
-from arco.iceberg import metadata_file, projection, requests, responses, table, views
+from arco.iceberg import projection, requests, responses, views
 from arco.iceberg.responses import Snapshots
 from fixtures.iceberg.ground import FILE, FIRST_SNAPSHOT, column, created, load, schema, told
 
@@ -74,16 +70,6 @@ def test_a_load_shows_all_snapshots_or_those_that_refs_point_to():
 
 def test_a_staged_table_has_no_metadata_location():
     assert "metadata-location" not in responses.load_table(created(), metadata_location=None, config={})
-
-
-def test_a_load_from_bytes_says_the_same_without_reading_them():
-    metadata = told(8)
-    credentials = [{"prefix": "s3://lake", "config": {"token": "t"}}]
-    plain = metadata_file.plain_bytes(table.encode(metadata, "x.gz.metadata.json"), "x.gz.metadata.json")
-    fast = responses.load_table_bytes(plain, metadata_location=FILE, config={"a": "b"}, credentials=credentials)
-    slow = responses.load_table(metadata, metadata_location=FILE, config={"a": "b"}, credentials=credentials)
-    assert json.loads(fast) == slow
-    assert fast == msgspec.json.encode(slow)
 
 
 def test_a_commit_is_answered_with_the_new_metadata():

@@ -75,17 +75,17 @@ def test_a_transaction_names_all_unknown_updates_of_all_its_tables_at_once():
     change = {"identifier": {"namespace": ["n"], "name": "t"}, "requirements": []}
     body = {"table-changes": [{**change, "updates": [{"action": "fly"}]}, {**change, "updates": [{"action": "swim"}]}]}
     with pytest.raises(InvalidInput, match="unknown updates: fly, swim"):
-        requests.parse_commit_transaction(body, tables_max=10)
+        requests.parse_commit_transaction(body)
 
 
 def test_a_transaction_is_bounded_and_every_change_names_its_table():
     change = {"requirements": [], "updates": []}
     with pytest.raises(InvalidInput, match=r"table-changes\[0\]: it has no identifier"):
-        requests.parse_commit_transaction({"table-changes": [change]}, tables_max=10)
+        requests.parse_commit_transaction({"table-changes": [change]})
     named = {**change, "identifier": {"namespace": ["n"], "name": "t"}}
-    with pytest.raises(TooLarge, match="more than 2"):
-        requests.parse_commit_transaction({"table-changes": [named] * 3}, tables_max=2)
-    assert len(requests.parse_commit_transaction({"table-changes": [named] * 2}, tables_max=2)) == 2
+    with pytest.raises(TooLarge, match="more than 1000"):
+        requests.parse_commit_transaction({"table-changes": [named] * 1001})
+    assert len(requests.parse_commit_transaction({"table-changes": [named] * 1000})) == 1000
 
 
 def test_keys_that_are_set_and_removed_at_once_are_told_apart_from_a_wrong_body():

@@ -57,6 +57,7 @@ FORMS: tuple[tuple[type[Identifier], tuple[str, ...], tuple[str, ...]], ...] = (
         for kind in (ids.PipelineId, ids.PrincipalId, ids.ClientId, ids.StreamId, ids.CorrelationId)
     ),
     (ids.TraceId, ("0af7651916cd43dd8448eb211c80319c",), ("0" * 32, "0AF7651916CD43DD8448EB211C80319C", "a" * 31, "a" * 33)),
+    (ids.ScheduleName, ("nightly", "a", "every_6_hours", "a" * 63), ("Nightly", "0a", "_a", "a-b", "a.b", "a" * 64, "ä")),
     (
         ids.CheckId,
         ("not_null", "orders.not_null", "a.0.b.c"),
@@ -106,8 +107,8 @@ def test_an_identifier_refuses_hostile_text(kind, good, bad):
             continue
         if issubclass(kind, ids.CodeVersionId | ids.GivenIdentifier) and text in {"null", "None"}:
             continue  # a tag, and what somebody else names, may be called anything
-        if kind is ids.CheckId and text == "null":
-            continue  # and so may a check
+        if kind in {ids.CheckId, ids.ScheduleName} and text == "null":
+            continue  # and so may a check, and a schedule
         with pytest.raises(InvalidInput):
             kind(text)
 

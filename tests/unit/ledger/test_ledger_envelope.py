@@ -6,7 +6,7 @@ import pytest
 
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.limits import LEDGER_EVENT_BYTES_MAX
-from arco.ledger.envelope import ATTRIBUTES, EventTime, EventType, StreamSequence, decode, encode
+from arco.ledger.envelope import ATTRIBUTES, EventTime, EventType, StreamSequence, decode, encode, read_attributes
 
 LEAST = {
     "id": "01K7A5V6M8YQ4Z3B2N1C0D9E8F",
@@ -137,6 +137,12 @@ def test_an_event_without_a_required_attribute_is_refused_by_its_name(name):
 def test_a_value_that_means_nothing_is_refused_and_never_converted(name, value):
     with pytest.raises(InvalidInput):
         decode(line({**LEAST, name: value}))
+
+
+@pytest.mark.parametrize("name", [*sorted(ATTRIBUTES - {"data"}), "severity\ud800"])
+def test_a_lone_surrogate_of_a_caller_is_refused(name):
+    with pytest.raises(InvalidInput):
+        read_attributes({**LEAST, name: "\ud800"})
 
 
 @pytest.mark.parametrize(

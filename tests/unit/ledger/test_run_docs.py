@@ -7,7 +7,16 @@ import msgspec
 import pytest
 
 from arco.kernel.ids import RunId
-from arco.ledger.run_entries import AnyEntry, Batch, Failure, Publish, decode_batch, encode_batch
+from arco.ledger.run_entries import (
+    AnyEntry,
+    Batch,
+    Failure,
+    Publish,
+    StagedCommit,
+    TaskEnvelope,
+    decode_batch,
+    encode_batch,
+)
 from arco.servo.schedule.claims import Claim
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,7 +29,10 @@ def section(name: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("struct", [Batch, Publish, Failure, Claim], ids=lambda struct: struct.__name__)
+_STRUCTS = [Batch, TaskEnvelope, Publish, StagedCommit, Failure, Claim]
+
+
+@pytest.mark.parametrize("struct", _STRUCTS, ids=lambda struct: struct.__name__)
 def test_every_field_is_documented_and_no_other(struct: type[msgspec.Struct]) -> None:
     rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", section(struct.__name__), re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)} == set(struct.__struct_fields__)

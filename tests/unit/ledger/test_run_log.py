@@ -12,7 +12,8 @@ from arco.kernel.limits import RUN_LOG_READS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.run_entries import RunCancelRequested, RunCreated, TaskClaimed, TaskStarted, Trigger
 from arco.ledger.run_log import RunLog, read_plan, write_plan
-from arco.ledger.run_state import Outline, TaskStatus
+from arco.ledger.run_outline import Outline
+from arco.ledger.run_state import TaskStatus
 from arco.storage.keys import RunLogKey
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Condition, ObjectStore, Outcome, Unknown

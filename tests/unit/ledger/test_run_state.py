@@ -19,22 +19,28 @@ from arco.ledger.run_entries import (
     Failure,
     OnFailure,
     OutputStaged,
+    PublishBegun,
     RunCancelRequested,
     RunCreated,
     RunFinished,
+    RunPublished,
     RunStatus,
     TaskBlocked,
     TaskCancelled,
     TaskClaimed,
+    TaskDispatched,
+    TaskEnvelope,
     TaskFailed,
     TaskPublished,
     TaskQuarantined,
     TaskRetried,
     TaskSkipped,
+    TaskStaged,
     TaskStarted,
     Trigger,
 )
-from arco.ledger.run_state import TRANSITIONS, Outline, RunState, TaskStatus, fold
+from arco.ledger.run_outline import Outline
+from arco.ledger.run_state import TRANSITIONS, RunState, TaskStatus, fold
 
 RUN = RunId(encode_ulid(1))
 MADE = encode_ulid(7)
@@ -109,13 +115,30 @@ WAY_TO = {
     ],
     S.SKIPPED: [claimed("up"), failed("up"), TaskSkipped(task="a", because="up")],
     S.CANCELLED: [TaskCancelled(task="a", attempt=0, reason="r")],
+    S.STAGED: [claimed(), started(), staged(), TaskStaged(task="a", attempt=1, materialization_id=MADE)],
 }
 
 
-def at(status: TaskStatus) -> RunState:
+def at(status: TaskStatus, kind: type) -> RunState:
     """A run of two tasks in which `a` is in a state; it reads `up` only where it has to wait for it."""
     waits = status in {S.PENDING, S.SKIPPED}
-    return state_of({"up": (), "a": ("up",) if waits else ()}, *WAY_TO[status])
+    is_atomic = status is S.STAGED or (kind is TaskStaged and status is S.RUNNING)
+    state = state_of({"up": (), "a": ("up",) if waits else ()}, *WAY_TO[status], atomic=is_atomic)
+    if status is S.STAGED and kind is TaskPublished:
+        publish_all(state)
+    return state
+
+
+def publish_all(state: RunState) -> None:
+    for entry in WAY_TO[S.STAGED]:
+        state.apply(msgspec.structs.replace(entry, task="up"), 1)
+    state.apply(PublishBegun(number=1, at_ms=1, key="k"), 1)
+    state.apply(RunPublished(number=1), 1)
+
+
+def envelope(task: str, attempt: int) -> TaskEnvelope:
+    words = dict.fromkeys(("tenant", "workspace", "run", "plan_id", "code_version", "key_id", "signature"), "x")
+    return TaskEnvelope(task=task, attempt=attempt, expires_ms=9, **words)
 
 
 def an(kind: type, state: RunState):
@@ -126,10 +149,12 @@ def an(kind: type, state: RunState):
             state.apply(claimed("up"), 1)
             state.apply(failed("up"), 1)
         return TaskSkipped(task="a", because="up")
-    fields = {"task": "a", "attempt": now + 1 if kind is TaskClaimed else now}
+    fields = {"task": "a", "attempt": now + 1 if kind in {TaskClaimed, TaskDispatched} else now}
     more = {
+        TaskDispatched: {"envelope": envelope("a", now + 1)},
         TaskClaimed: {"worker": "w", "lease_s": 1.0},
         OutputStaged: {"at_ms": 6, "materialization_id": MADE, "action": "continue"},
+        TaskStaged: {"materialization_id": MADE},
         TaskPublished: {"materialization_id": MADE},
         TaskBlocked: {"materialization_id": MADE, "reason": "r"},
         TaskQuarantined: {"materialization_id": MADE, "reason": "r"},
@@ -150,14 +175,14 @@ def with_gate_of(kind: type, state: RunState) -> None:
 @pytest.mark.parametrize("status", list(TaskStatus))
 @pytest.mark.parametrize("kind", list(TRANSITIONS), ids=lambda kind: kind.__name__)
 def test_an_entry_follows_from_exactly_the_states_of_the_table(kind: type, status: TaskStatus) -> None:
-    state = at(status)
+    state = at(status, kind)
     assert state.task("a").status is status
     with_gate_of(kind, state)
     allowed, after = TRANSITIONS[kind]
     entry = an(kind, state)
     if status in allowed:
         state.apply(entry, 2000)
-        assert state.task("a").status is after
+        assert state.task("a").status is (status if after is None else after)
     else:
         before = state.task("a")
         with pytest.raises(Refresh):
@@ -170,7 +195,7 @@ def test_the_document_prints_the_table() -> None:
     rows = re.findall(r"^\| `(task_[a-z]+|output_staged)` \| ([a-z, ]+) \| ([a-z]+) \|", page, re.MULTILINE)
     printed = {tag: ({word.strip() for word in froms.split(",")}, to) for tag, froms, to in rows}
     wanted = {
-        str(kind.__struct_config__.tag): ({one.value for one in allowed}, after.value)
+        str(kind.__struct_config__.tag): ({one.value for one in allowed}, "unchanged" if after is None else after.value)
         for kind, (allowed, after) in TRANSITIONS.items()
     }
     assert printed == wanted
@@ -603,3 +628,22 @@ def test_the_next_object_of_a_log_is_the_next_number() -> None:
     state = RunState(Outline.of({"a": ()}))
     with pytest.raises(InvalidInput, match="does not follow"):
         state.fold(batch(2, created()))
+
+
+def test_an_envelope_is_remembered_for_the_attempt_that_it_is_of() -> None:
+    state = state_of({"a": ()})
+    state.apply(TaskDispatched(task="a", attempt=1, envelope=envelope("a", 1)), 1)
+    assert state.task("a").status is S.READY
+    state.apply(claimed(), 2)
+    assert state.task("a").envelope == envelope("a", 1)
+    state.apply(TaskRetried(task="a", attempt=1, failure=FAILURE, not_before_ms=0), 3)
+    assert state.task("a").envelope is None
+
+
+def test_an_envelope_of_something_else_is_not_taken() -> None:
+    state = state_of({"a": (), "b": ()})
+    for other in (envelope("b", 1), envelope("a", 2)):
+        with pytest.raises(Conflict):
+            state.apply(TaskDispatched(task="a", attempt=1, envelope=other), 1)
+    with pytest.raises(Conflict):
+        state.apply(TaskDispatched(task="a", attempt=2, envelope=envelope("a", 2)), 1)

@@ -2,12 +2,14 @@
 
 import pytest
 
+from arco.fold.tables import RUNS, TASKS
 from arco.read.assets import Filter, health, health_list
 from arco.read.causes import CauseKind
 from arco.read.expected import expected_keys
 from arco.read.explain import explain
 from arco.read.health import Status, worst
 from arco.read.pages import Window
+from arco.read.reader import Reader, Rows
 from fixtures.state.shop_story import FAILED_RUN
 from fixtures.state.state_world import DAILY, DAY_MS, DAYS, NOW_MS, START_MS, day_key, days
 from unit.read.ground import Ground
@@ -82,6 +84,22 @@ def test_a_failure_is_its_own_cause_and_its_missing_day_is_named(ground: Ground)
     assert found.causes[1].missing == (day_key(DAYS - 1),)
     assert found.last_run is not None
     assert found.last_run.outcome == "failed"
+
+
+@pytest.mark.parametrize(("asset", "outcome"), [("ops.sessions", "succeeded"), ("ops.features", "quarantined")])
+def test_the_last_run_of_an_asset_is_the_newest_that_it_was_part_of(ground: Ground, asset: str, outcome: str) -> None:
+    async def runs(reader: Reader) -> Rows:
+        return await reader.rows(
+            f"""SELECT t.asset, run_id FROM {await reader.relation(TASKS)} t JOIN {await reader.relation(RUNS)} r USING (run_id)
+                WHERE r.project = 'ops' ORDER BY r.created_at DESC"""
+        )
+
+    newest_first = ground.ask(runs)
+    assert newest_first[0]["asset"] == "ops.features", "the newest run of the project leaves ops.sessions out"
+    expected = next(row["run_id"] for row in newest_first if row["asset"] == asset)
+    (found,) = ground.ask(health, asset, NOW_MS).health
+    assert found.last_run is not None
+    assert (found.last_run.run_id, found.last_run.outcome) == (expected, outcome)
 
 
 def test_a_held_output_is_explained_by_its_check(ground: Ground) -> None:

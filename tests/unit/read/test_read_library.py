@@ -34,7 +34,7 @@ from arco.ledger.payloads import derived_event_id
 from arco.ledger.run_entries import RunCreated as RunEntry
 from arco.ledger.run_entries import Trigger
 from arco.ledger.run_log import RunLog
-from arco.ledger.run_state import Outline
+from arco.ledger.run_outline import Outline
 from arco.read.cut import Cut
 from arco.read.files import Files
 from arco.read.library import Binding, Library

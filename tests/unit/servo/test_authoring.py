@@ -10,7 +10,7 @@ import pytest
 
 from arco.kernel.errors import InvalidInput
 from arco.quality.builtin import foreign_key, not_null
-from arco.servo.sdk.authoring import asset, source
+from arco.servo.sdk.authoring import asset, check, source
 from arco.servo.sdk.definitions import AssetKind, InputKind, WriteMode
 from arco.servo.sdk.project import Project, load_project
 from arco.servo.sdk.sql_assets import tables_of
@@ -63,6 +63,11 @@ def PICKLED(rows: object) -> object:  # noqa: N802 - found by its name
 def test_a_source_has_no_code() -> None:
     with pytest.raises(InvalidInput, match="others write"):
         source("shop.raw")()
+
+
+def test_a_source_has_no_checks() -> None:
+    with pytest.raises(InvalidInput, match="its rows are there before anybody could check them"):
+        check(source("shop.raw"), name="any")(lambda rows: True)
 
 
 def test_sql_reads_what_it_names(tmp_path: Path) -> None:
@@ -165,6 +170,7 @@ def a(raw):
         (CODE.replace("def helper(x):\n", "def helper(x):\n    # said\n    'Doc.'\n"), False),
         (CODE.replace("    return helper(raw) * RATE", "    return (\n        helper(raw) * RATE\n    )"), False),
         (CODE.replace("@asset\n", "@asset(tags='x', description='said')\n"), False),
+        (CODE.replace("@asset\n", "@asset(spark={'spark.sql.shuffle.partitions': 8})\n"), False),
         (CODE.replace("RATE = 2", "RATE = 3"), True),
         (CODE.replace("    return x\n", "    return x + 1\n"), True),
         (CODE.replace("helper(raw) * RATE", "helper(raw) + RATE"), True),
@@ -175,6 +181,18 @@ def a(raw):
 )
 def test_the_fingerprint_follows_what_is_computed(tmp_path: Path, changed: str, *, differs: bool) -> None:
     assert (fingerprints(tmp_path, CODE)["a"] != fingerprints(tmp_path, changed)["a"]) == differs
+
+
+def test_settings_of_spark_are_an_assets_own_if_spark_takes_them_at_run_time(tmp_path: Path) -> None:
+    query = "/*\nspark = {{ {} }}\n*/\nSELECT 1 AS n\n"
+    made = project(tmp_path, a_sql=query.format('"spark.sql.shuffle.partitions" = 8, "spark.sql.adaptive.enabled" = true'))
+    (only,) = made.assets.values()
+    assert dict(only.spark) == {"spark.sql.shuffle.partitions": "8", "spark.sql.adaptive.enabled": "true"}
+    with pytest.raises(
+        InvalidInput, match=r"a\.sql:\d: Spark does not take spark\.executor\.cores for one asset"
+    ) as refused:
+        project(tmp_path, a_sql=query.format('"spark.executor.cores" = 8'))
+    assert "under [spark] conf" in refused.value.one_line()
 
 
 def test_loading_a_project_starts_no_spark(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from arco.quality.builtin import foreign_key
 from arco.servo.plan.document import Plan, PlannedTask, decode_plan
 from arco.servo.plan.facts import AssetFacts, FilesFact, Materialization, PlanningSnapshot, TableFact
 from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
-from arco.servo.plan.selection import select
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
 from arco.servo.sdk.dimensions import daily, monthly, static
 from arco.servo.sdk.inputs import every, files, last, window
 from arco.servo.sdk.project import Project, assembled
+from arco.servo.sdk.selection import select
 
 NOW_MS = int(datetime(2025, 1, 31, tzinfo=UTC).timestamp() * 1000)
 DAYS = daily("date", start="2025-01-01")

@@ -8,6 +8,7 @@ import pytest
 from arco.kernel.errors import InvalidInput
 from arco.quality.gates import Action
 from arco.servo.execute.spark_code import rewritten
+from arco.servo.sdk.problems import own_hint
 from arco.servo.sdk.project import examine_project, load_project
 from arco.servo.sdk.sql_assets import read_sql_asset, tables_of
 
@@ -19,10 +20,11 @@ def problems(folder: Path, **files: str) -> list[str]:
         (folder / "assets" / f"{stem}.{ending}").write_text(textwrap.dedent(text))
     project, found = examine_project(folder, name="shop", namespace="shop")
     assert (project is None) == bool(found.found)
-    return [one.one_line().replace(f"{folder}/", "") for one in found.found]
+    said = (f"{one.message}: {own_hint(one)}" if own_hint(one) else one.message for one in found.found)
+    return [one.replace(f"{folder}/", "") for one in said]
 
 
-HEAD = "from arco import asset, daily, every, foreign_key, last, source, static, window\n"
+HEAD = "from arco import Retention, Retry, asset, daily, every, foreign_key, in_range, last, source, static, window\n"
 
 
 def test_problems_of_every_kind_at_once(tmp_path: Path) -> None:
@@ -61,6 +63,85 @@ def test_problems_of_every_kind_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("@asset(retry=-1)\ndef a(): ...\n", "assets/a.py:2: retry: attempts is -1: a whole number from 0 on"),
+        ("@asset(retry=Retry(pause_s=-1))\ndef a(): ...\n", "assets/a.py:2: retry pauses -1 s"),
+        ("@asset(retention=Retention(days=-1))\ndef a(): ...\n", "assets/a.py:2: retention: days is -1"),
+        ("@asset(retention=Retention(versions_max=1))\ndef a(): ...\n", "assets/a.py:2: retention: versions_max is 1"),
+        ("@asset(tags=5)\ndef a(): ...\n", "assets/a.py:2: tags=5 is not a text or a list of texts"),
+        ("@asset(owners=['x', None])\ndef a(): ...\n", "assets/a.py:2: owners=['x', None] is not a text"),
+        ("@asset(partition_by=['dya(at)'])\ndef a(): ...\n", "assets/a.py:2: partition_by 'dya(at)' is not known: write"),
+        ("@asset(partition_by='bucket(at)')\ndef a(): ...\n", "assets/a.py:2: partition_by 'bucket(at)' is not known"),
+        ("@asset(sort_by='at sideways')\ndef a(): ...\n", "assets/a.py:2: sort_by 'at sideways' is not a column: write"),
+    ],
+)
+def test_options_are_looked_at_when_they_are_written(tmp_path: Path, code: str, said: str) -> None:
+    (found,) = problems(tmp_path, a_py=HEAD + code)
+    assert found.startswith(said)
+
+
+def test_two_assets_never_publish_to_one_table(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        a_py=HEAD
+        + """
+        @asset(checks=[in_range("x", min=0, quarantine_rows=True)])
+        def a(): ...
+        @asset(table="shop.a")
+        def b(): ...
+        @asset
+        def a__quarantine(): ...
+        theirs = source("theirs", table="shop.a")
+        mine = source("mine", table="crm.people")
+        yours = source("yours", table="crm.people")
+        """.replace("\n        ", "\n"),
+    )
+    assert [said.partition(", which")[0] for said in found] == [
+        "assets/a.py:5: shop.b has the table shop.a",
+        "assets/a.py:7: shop.a__quarantine has the table shop.a__quarantine",
+        "assets/a.py:9: shop.theirs has the table shop.a",
+    ]
+
+
+def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_path: Path) -> None:
+    udf = "from pyspark.sql import functions as F\n\n\n@F.udf('long')\ndef twice(x):\n    return 2 * x\n"
+    found = problems(tmp_path, a_py="import assets.lib\n", lib_py="def broken():\n    1 / 0\n\n\nbroken()\n")
+    assert {said.partition(": the file")[0] for said in found} == {"assets/lib.py:2: ZeroDivisionError: division by zero"}
+    found = problems(tmp_path, a_py="from assets.lib import twice\n", lib_py=udf)
+    assert {said.partition(" ")[0] for said in found} == {"assets/lib.py:4:"}
+    assert all(
+        "importing a project starts no Spark: name types by their classes, udf(LongType())" in said for said in found
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("/*\ntags = ['x']\nretry = -1\n*/\nSELECT 1", "assets/q.sql:3: retry: attempts is -1"),
+        ("/* partitions = [{ name = 'd', kind = 'dayly' }] */\nSELECT 1", "assets/q.sql:1: dimension d is 'dayly'"),
+        ("/*\n\nchecks = [\n  { not_nul = 'x' },\n]\n*/\nSELECT 1", "assets/q.sql:3: a check of the header names no kind"),
+        ("/*\nmode = 'merge'\n*/\nSELECT 1", "assets/q.sql:1: merge needs a key"),
+        (
+            "\nSELECT :low AS x",
+            "assets/q.sql:2: the query has :low, and the header has no such parameter: there are :partition",
+        ),
+        ("SELECT a FROM\nWHERE x", "assets/q.sql:2: the query does not parse near 'WHERE': Expected table name: mend it"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (found,) = problems(tmp_path, q_sql=text)
+    assert found.startswith(said)
+
+
+def test_what_a_query_may_name_without_a_table(tmp_path: Path) -> None:
+    query = (
+        "/* parameters = { low = 1 } */ SELECT :low AS low, :partition_start AS first, ':no' AS text, 'a' :: string AS b"
+    )
+    assert problems(tmp_path, q_sql=query) == []
+
+
 def test_files_that_cannot_be_read_are_all_said_and_their_readers_are_not_blamed(tmp_path: Path) -> None:
     found = problems(
         tmp_path,
@@ -82,7 +163,7 @@ def test_files_that_cannot_be_read_are_all_said_and_their_readers_are_not_blamed
     )
     starts = [
         "assets/h.sql:2: the header is not TOML",
-        "assets/o.sql:6: the header has no option 'sorted': one of",
+        "assets/o.sql:3: the header has no option 'sorted': one of",
         "assets/p.sql:1: the header is wrong: it lacks 'start'",
         "assets/q.sql:3: the query does not parse",
         "assets/r.sql:1: the header has no end",

@@ -14,8 +14,10 @@ from arco.kernel.ids import (
     DeploymentId,
     Identifier,
     KeyHash,
+    MaterializationId,
     PlanningSnapshotId,
     RunId,
+    ScheduleName,
     SegmentId,
     SnapshotId,
     TableUuid,
@@ -43,6 +45,8 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
     (keys.ManifestKey(SCOPE, Head.LINEAGE, SnapshotId(ULID)), f"_catalog/manifests/lineage/{ULID}.json"),
     (keys.CatalogCommitKey(SCOPE, CommitId(ULID)), f"_catalog/core/commits/{ULID}.json"),
     (keys.CatalogStateKey(SCOPE, FileName(f"base-{ULID}.parquet")), f"_catalog/core/state/base-{ULID}.parquet"),
+    (keys.ToldKey(SCOPE), "_catalog/core/told.json"),
+    (keys.WorkspaceKey(SCOPE), "_catalog/workspace.json"),
     (keys.LeaseKey(SCOPE, Word("catalog")), "_catalog/core/locks/catalog.json"),
     (keys.PointerKey(SCOPE, TableUuid(UUID)), f"_catalog/iceberg_pointers/{UUID}.json"),
     (keys.MarkerKey(SCOPE, KeyHash(HASH)), f"_catalog/iceberg_idempotency/c0/{HASH}.json"),
@@ -52,6 +56,8 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
         keys.ReceiptKey(SCOPE, Day("2025-01-31"), Phase.PENDING, KeyHash(HASH)),
         f"_catalog/events/2025-01-31/iceberg/pending/{HASH}.json",
     ),
+    (keys.FeedPageKey(SCOPE, 12), "_catalog/feed/pages/000000000012.json"),
+    (keys.FeedCheckpointKey(SCOPE, 256), "_catalog/feed/checkpoints/000000000256.json"),
     (
         keys.SegmentKey(SCOPE, Domain.EXECUTION, Day("2025-12-09"), SegmentId(ULID)),
         f"_catalog/ledger/execution/2025-12-09/{ULID}.jsonl",
@@ -79,15 +85,26 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
         keys.RunClaimKey(SCOPE, RunId(ULID), TaskId("task_0123456789abcdef")),
         f"_catalog/runs/{ULID}/claims/task_0123456789abcdef.json",
     ),
+    (
+        keys.TaskLogKey(SCOPE, RunId(ULID), TaskId("task_0123456789abcdef"), 2, 3),
+        f"_catalog/runs/{ULID}/logs/task_0123456789abcdef/0002-000003.jsonl",
+    ),
     (keys.RunClosedKey(SCOPE, RunId(ULID)), f"_catalog/runs/{ULID}/closed.json"),
     (keys.RunRequestKey(SCOPE, KeyHash(HASH)), f"_catalog/run_requests/{HASH[:2]}/{HASH}.json"),
+    (keys.AskedRunKey(SCOPE, KeyHash(HASH)), f"_catalog/asked_runs/open/{HASH}.json"),
+    (keys.AskedVerdictKey(SCOPE, KeyHash(HASH)), f"_catalog/asked_runs/decided/{HASH[:2]}/{HASH}.json"),
+    (keys.OpenRunsKey(SCOPE), "_catalog/open_runs.json"),
+    (keys.PoolKey(SCOPE, KeyHash("ab" * 32)), f"_catalog/pools/{'ab' * 32}.json"),
     (keys.DeploymentKey(SCOPE, DeploymentId(ULID)), f"_catalog/deployments/{ULID}.json"),
     (keys.DeploymentHeadKey(SCOPE, Word("shop")), "_catalog/deployments/heads/shop.json"),
+    (keys.ScheduleKey(SCOPE, Word("shop"), ScheduleName("nightly")), "_catalog/schedules/shop/nightly.json"),
+    (keys.HeldDecisionKey(SCOPE, MaterializationId(ULID), Word("output")), f"_catalog/quarantine/{ULID}/output.json"),
     (keys.PlanningSnapshotKey(SCOPE, FACTS), f"_catalog/planning/{FACTS}.json"),
     (
         keys.DynamicValuesKey(SCOPE, AssetId(ULID), KeyHash(HASH)),
         f"_catalog/dynamic_partitions/{ULID}/{HASH}.json",
     ),
+    (keys.UpkeepKey(SCOPE, Word("clock")), "_catalog/upkeep/clock.json"),
     (
         keys.TableMetadataKey(SCOPE, Slug("orders"), TableUuid(UUID), 7, MetadataHash(SHORT_HASH)),
         f"data/orders-{UUID}/metadata/00007-{SHORT_HASH}.metadata.json",
@@ -120,10 +137,11 @@ POOL: dict[object, tuple[object, ...]] = {
     Domain: tuple(Domain),
     Phase: tuple(Phase),
     TableUuid: (TableUuid(UUID), TableUuid(AT_MIDNIGHT)),
+    ScheduleName: (ScheduleName("nightly"), ScheduleName("n")),
     ViewUuid: (ViewUuid(UUID), ViewUuid(AT_MIDNIGHT)),
 } | {
     kind: (kind(ULID), kind("0" * 26))
-    for kind in (AssetId, CommitId, ConsumedListId, DeploymentId, RunId, SegmentId, SnapshotId)
+    for kind in (AssetId, CommitId, ConsumedListId, DeploymentId, MaterializationId, RunId, SegmentId, SnapshotId)
 }
 TRAVERSALS = (
     "..", ".", "../x", "..\\x", "a/../../b", "/etc/passwd", "a/b", "", "%2e%2e%2f", "..%2f", "a\0", "a\n", "\u2025",

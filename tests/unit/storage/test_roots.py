@@ -71,6 +71,8 @@ def test_a_url_names_a_store_a_bucket_and_a_folder(url, root):
         ("az:///x", "names no bucket"),
         ("s3://bucket?versionId=1", "more than a bucket and a folder"),
         ("s3://bucket/lake?x=1", "more than a bucket and a folder"),
+        ("s3://bucket/lake?", "more than a bucket and a folder"),
+        ("s3://bucket/lake#", "more than a bucket and a folder"),
         ("s3://bucket/lake#part", "more than a bucket and a folder"),
         ("s3://user@bucket/lake", "more than a bucket and a folder"),
         ("s3://bucket/../other", "has a segment '..'"),

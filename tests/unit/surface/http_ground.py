@@ -14,6 +14,7 @@ from arco.kernel.scope import Scope
 from arco.storage.memory import MemoryStore
 from arco.surface.http.api import api_endpoints
 from arco.surface.http.app import App
+from arco.surface.http.for_clients import ForClients
 from arco.surface.http.openapi import document
 from arco.surface.http.server_state import ServerState
 from fixtures.state.published_state import publish_world
@@ -33,7 +34,7 @@ class HttpGround:
         self.store = MemoryStore(self.clock)
         entropy = SeededEntropy(3)
         self.heads = Heads(self.store, Scope.of(), self.clock, entropy)
-        self.state = ServerState(self.store, "memory://", {}, LocationPolicy(), self.clock, entropy)
+        self.state = ServerState(self.store, "memory://", ForClients(), LocationPolicy(), self.clock, entropy)
         self.app = App(self.state, UlidSource(self.clock, entropy))
         self.world = told()
         self.description = document(api_endpoints(self.state))

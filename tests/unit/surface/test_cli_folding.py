@@ -66,6 +66,20 @@ def test_what_is_no_query_is_refused_in_words(tmp_path: Path, query: str, says: 
     assert says in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("yesterday", "'yesterday' is no time"),
+        ("01JZ3V5Q0E8Y7M2K4T6B9N1D3F", "there is no snapshot"),
+        ("2025-01-31T12:00", "nothing has been published yet"),
+    ],
+)
+def test_a_rebuild_from_no_state_is_refused_before_anything_is_folded(tmp_path: Path, state: str, says: str) -> None:
+    result = CliRunner().invoke(app, ["rebuild", "--from", state, "--root", str(tmp_path / "lake")])
+    assert result.exit_code != 0
+    assert says in str(result.exception)
+
+
 def test_times_are_utc_unless_they_say_otherwise() -> None:
     assert moment("1970-01-01T00:00:01") == 1000
     assert moment("1970-01-01T01:00:01+01:00") == 1000

@@ -67,7 +67,7 @@ def test_everything_is_counted_by_domain_and_day(lake: Path) -> None:
     (day,) = execution["days"]
     assert day == {"day": files[0].parent.name, "segments": 3, "events": 6, "bytes": execution["bytes"]}
     assert found["audit"] == {
-        "domain": "audit", "segments": 0, "events": 0, "bytes": 0, "writers": 0, "days": [], "gaps": [],
+        "domain": "audit", "segments": 0, "events": 0, "bytes": 0, "archived": 0, "writers": 0, "days": [], "gaps": [],
         "set_aside": [], "damaged": [],
     }  # fmt: skip
 
@@ -97,6 +97,21 @@ def test_a_missing_segment_is_a_gap(lake: Path) -> None:
     assert code == 1
     assert found["execution"]["gaps"] == [{"writer": header["writer_id"], "missing": [[2, 2]]}]
     assert f"writer {header['writer_id']} lacks segment 2" in run(lake)[1]
+
+
+def test_what_was_moved_to_the_archive_is_still_counted_and_once(lake: Path) -> None:
+    """One was moved; of another the copy is there, and the old object not yet gone."""
+    _, before = stats(lake)
+    first, second, _ = segments(lake, "execution")
+    for one in (first, second):
+        aside = Path(str(one).replace("/_catalog/ledger/", "/_catalog/archive/"))
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(one.read_bytes())
+    first.unlink()
+    code, found = stats(lake)
+    assert code == 0, "nothing is missing"
+    assert found["execution"] == before["execution"] | {"archived": 2}
+    assert run(lake)[1].count("execution: 2 segments of these in the archive") == 1
 
 
 def test_a_damaged_segment_is_named(lake: Path) -> None:

@@ -141,6 +141,18 @@ def test_words_and_ranges_choose(shop: Path, arco: Shell) -> None:
     assert "exclude each other" in arco("plan", "--force", "--backfill").err
 
 
+def test_what_to_type_next_asks_for_the_same(shop: Path, arco: Shell) -> None:
+    ended = arco("plan", "+weekly", "--partition", "date=2025-01-01..2025-01-03", "--force")
+    asked = "+weekly --force --partition date=2025-01-01..2025-01-03"
+    assert ended.out.splitlines()[-1] == f"Next: arco run {asked}; arco plan {asked} --why says which facts differ"
+
+
+def test_a_dry_run_is_the_plan(shop: Path, arco: Shell) -> None:
+    planned, dry = arco("plan", "weekly"), arco("run", "weekly", "--dry-run")
+    assert (dry.code, dry.out) == (0, planned.out)
+    assert not (shop / "lake").exists()
+
+
 def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Shell) -> None:
     told = arco("explain", "weekly", "--partition", "date=2025-01-10").out.splitlines()
     assert told == [

@@ -17,6 +17,7 @@ from arco.kernel.errors import (
     BrokenInvariant,
     CorruptObject,
     OutcomeUnknown,
+    RetryLater,
     StoreRefused,
     StoreUnsuitable,
     Throttled,
@@ -137,6 +138,7 @@ INSIDE = [
     Throttled,
     Unavailable,
     OutcomeUnknown,
+    RetryLater,
     CorruptObject,
     UnknownFormat,
     StoreUnsuitable,
@@ -155,6 +157,7 @@ def test_what_is_wrong_with_the_server_is_said_without_its_details(kind, caplog)
     assert CANARY not in answer.body.decode() + str(answer.headers)
     assert CANARY in caplog.text
     assert answer.error[1] == {
+        "retry_later": "ServiceUnavailableException",
         "throttled": "SlowDownException",
         "unavailable": "ServiceUnavailableException",
         "outcome_unknown": "CommitStateUnknownException",
@@ -187,6 +190,27 @@ def test_every_error_has_an_envelope(kind):
     assert said["type"].endswith(("Exception", "Error"))
     assert (said["message"] == "message") is (response.status < 500)
     assert ("Retry-After" in response.headers) is (response.status == 503)
+
+
+@pytest.mark.parametrize("kind", errors(), ids=lambda kind: kind.code)
+def test_a_way_out_that_an_error_has_of_its_own_is_said_in_the_envelope(kind):
+    response = failure(kind("message", hint="the way out"), "id")
+    said = json.loads(response.body)["error"]["message"]
+    assert (said == "message: the way out") is (response.status < 500)
+    assert ("the way out" in said) is (response.status < 500)
+
+
+def test_who_must_wait_for_others_is_asked_to_come_again_and_no_operator_is_called():
+    async def waiting(_request):
+        raise RetryLater(f"transaction {CANARY} is being committed on this table")
+
+    answer = run(ask(with_handler(waiting), "POST", "/try"))
+    assert answer.error == (503, "ServiceUnavailableException")
+    assert answer.headers["retry-after"] == "1"
+    said = answer.json["error"]["message"]
+    assert "nothing was done" in said
+    assert "operator" not in said
+    assert CANARY not in said
 
 
 # Time
@@ -344,6 +368,10 @@ def test_more_requests_than_there_is_room_for_are_refused_before_anything_is_don
         refused = await ask(app, "POST", "/try")
         assert refused.error == (503, "ServiceUnavailableException")
         assert refused.headers["retry-after"] == "1"
+        # It may be a retry of one that landed: told that nothing was done, its client would clean up (C8).
+        keyed = await ask(app, "POST", "/try", Idempotency_Key="0192e1d0-0000-7000-8000-000000000000")
+        assert keyed.error == (504, "CommitStateUnknownException")
+        assert keyed.headers["retry-after"] == "1"
         assert (await ask(app, "GET", "/health")).status == 200
         assert len(begun) == 2
         go_on.set()

@@ -22,6 +22,8 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCO_TOKEN", raising=False)
     monkeypatch.delenv("ARCO_LINK_KEY", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -47,6 +49,9 @@ def make_pair(folder: Path, name: str, *more: str) -> tuple[str, str]:
     return str(cert), str(key)
 
 
+S3 = ("--root", "s3://b")
+S3_KEYS = (*S3, "-o", "access_key_id=a", "-o", f"secret_access_key={CANARY}")
+ROLE = ("--vend-role", "arn:aws:iam::123456789012:role/x")
 WRONG = {
     "all addresses": (
         ("--host", "0.0.0.0"),
@@ -65,6 +70,28 @@ WRONG = {
     "pages of everybody": (("--allow-origin", "*"), "'*' is no origin of pages: write scheme, host and port"),
     "a page in the place of its site": (("--allow-origin", "https://a.example.com/hub"), "is no origin of pages"),
     "an unknown root": (("--root", "ftp://x"), "'ftp' is not a kind of store"),
+    "credentials of a folder": (("--vend", "sts"), "--vend sts is for roots on s3://, and this one is file://"),
+    "keys of a folder": (("--vend", "static"), "a folder has no keys to pass on"),
+    "credentials that end at once": (("--vend-duration", "60"), "--vend-duration 60: 900 to 43200 seconds"),
+    "a role for nobody": (("--vend-role", "arn:aws:iam::123456789012:role/x"), "--vend-role is for --vend sts"),
+    "sessions without a role": ((*S3, "--vend", "sts"), "--vend sts needs a role"),
+    "sessions of no role": ((*S3_KEYS, "--vend", "sts", "--vend-role", "x"), "'x' is not a role"),
+    "sessions without keys": ((*S3, "--vend", "sts", *ROLE), "--vend sts needs keys of its own"),
+    "a token service in the clear": (
+        (*S3_KEYS, "--vend", "sts", *ROLE, "--vend-endpoint", "http://sts.test"),
+        "the address of the token service is not https://host: allow_http=true accepts http://",
+    ),
+    "keys that are not there": ((*S3, "--vend", "static"), "there are no keys to pass on"),
+    "keys that only read": ((*S3_KEYS, "--vend", "static", "--vend-read-only"), "cannot be held to reading"),
+    "a key that cannot sign": (
+        ("--root", "gs://b", "-o", f"service_account_key={CANARY}", "--vend", "gcs"),
+        "--vend gcs cannot sign with a service account's key",
+    ),
+    "a signature without a key": (("--root", "az://b", "-o", "account_name=a", "--vend", "sas"), "needs the account's key"),
+    "a signature with no key": (
+        ("--root", "az://b", "-o", "account_name=a", "-o", f"account_key={CANARY}", "--vend", "sas"),
+        "the key of the Azure account is not base64",
+    ),
 }
 
 

@@ -3,17 +3,21 @@
 import asyncio
 import base64
 import hashlib
+import io
 import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from arco.catalog.policy import LocationPolicy
 from arco.fold.heads import Heads
+from arco.fold.tables import TABLES
 from arco.fold.vocabulary import bucket_of
 from arco.fold.work import StateFile
 from arco.kernel.entropy import SeededEntropy
@@ -29,6 +33,7 @@ from arco.storage.port import Always, SignedMethod
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.byte_ranges import NoSuchPart, Part, part_of
+from arco.surface.http.for_clients import ForClients
 from arco.surface.http.link_tokens import Linked, LinkTokens
 from arco.surface.http.origins import Origins
 from arco.surface.http.request_log import LogForm, LogLevel, configure
@@ -53,7 +58,7 @@ class Ground:
 
     def app(self, setup: Setup | None = None, seed: int = 1) -> App:
         entropy = SeededEntropy(seed)
-        state = ServerState(self.store, "memory://", {}, LocationPolicy(), self.clock, entropy)
+        state = ServerState(self.store, "memory://", ForClients(), LocationPolicy(), self.clock, entropy)
         return App(state, UlidSource(self.clock, entropy), setup)
 
     async def links(self, app: App, asked: Any = None, path: str = URLS, **headers: str) -> Answer:
@@ -112,6 +117,31 @@ def test_the_links_of_a_snapshot_lead_to_exactly_its_files(ground: Ground) -> No
             assert (len(got.body), one["rows"]) == (one["bytes"], file.rows)
             assert one["buckets"] == [file.buckets[0], file.buckets[-1]]
         assert {one["layer"] for one in said["files"]} == {0, 1}
+
+    run(test())
+
+
+def test_the_answer_says_how_the_layers_of_a_table_are_joined(ground: Ground) -> None:
+    async def test() -> None:
+        app = ground.app()
+        said = (await ground.links(app)).json
+        tables = {one["table"]: one for one in said["tables"]}
+        assert list(tables) == [table.name for table in TABLES]
+        for one in said["files"]:
+            table = tables[one["table"]]
+            columns = pq.read_schema(io.BytesIO((await ask(app, "GET", path_of(one["url"]))).body)).names
+            assert columns == [
+                *table["key"],
+                *(name for group in table["groups"] for name in (*group["columns"], group["order"])),
+            ]
+        runs = {group["order"]: group["wins"] for group in tables["runs"]["groups"]}
+        assert (tables["runs"]["key"], runs["created_order"], runs["state_order"]) == (
+            ["bucket", "run_id"],
+            "first",
+            "last",
+        )
+        few = (await ground.links(app, {"namespace": "nowhere"})).json
+        assert [one["table"] for one in few["tables"]] == ["postings", "trigrams"]
 
     run(test())
 
@@ -239,6 +269,39 @@ def test_a_link_ends_when_it_says(ground: Ground) -> None:
         late = await ask(app, "GET", path)
         assert problem(late) == (403, "access_denied")
         assert "expired" in late.json["detail"]
+
+    run(test())
+
+
+def test_a_link_takes_no_other_parameters(ground: Ground) -> None:
+    async def test() -> None:
+        app = ground.app()
+        path = path_of((await ground.links(app, {"tables": ["runs"]})).json["files"][0]["url"])
+        refused = await ask(app, "GET", f"{path}?download=1")
+        assert problem(refused)[0] == 400
+        assert "download" in refused.json["detail"]
+
+    run(test())
+
+
+def test_links_are_the_same_for_a_while_so_that_caches_know_them(ground: Ground) -> None:
+    async def test() -> None:
+        app = ground.app()
+
+        async def link(**asked: Any) -> tuple[str, str]:
+            answer = (await ground.links(app, {"tables": ["runs"], **asked})).json
+            return answer["files"][0]["url"], answer["expires_at"]
+
+        first = await link()
+        ground.clock.at_ms += 899_999
+        assert await link() == first == (first[0], "2025-03-21T07:00:00Z")
+        ground.clock.at_ms += 1
+        second = await link()
+        assert second == (second[0], "2025-03-21T07:15:00Z")
+        assert second[0] != first[0]
+        for life_s in (1, 7, 60, 86_400):
+            expires = datetime.fromisoformat((await link(expires_s=life_s))[1]).timestamp() * 1000 - ground.clock.at_ms
+            assert 750 * life_s <= expires <= 1000 * life_s
 
     run(test())
 

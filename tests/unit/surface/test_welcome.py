@@ -45,7 +45,7 @@ def test_the_page_says_what_runs_and_how_to_connect():
     text = page(Access()).body.decode()
     for word in ("1.2.3", "s3://bucket/lake", "default/default", "http://127.0.0.1:8181/iceberg", "from this machine only"):
         assert word in text
-    for client in ("Spark", "PyIceberg", "DuckDB", "Trino", "Flink"):
+    for client in ("Spark", "PyIceberg", "DuckDB", "Trino", "Flink", "DataFusion"):
         assert f"<h3>{client}</h3>" in text
 
 
@@ -71,7 +71,7 @@ def test_a_server_with_a_token_tells_strangers_neither_its_root_nor_its_version_
     for word in ("1.2.3", "s3://bucket/lake", CANARY):
         assert word not in text
     assert "with a bearer token" in text
-    assert text.count("YOUR_TOKEN") == 5
+    assert text.count("YOUR_TOKEN") == 7
 
 
 @pytest.mark.parametrize("host", ["<script>alert(1)</script>", "a'b", 'a"b', "q q", "x" * 300])

@@ -19,14 +19,14 @@ from arco.kernel.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
-from arco.quality.schemas import Schema
+from arco.quality.compatibility import Compatibility
 from arco.servo.deploy.announcing import announcements
 from arco.servo.deploy.columns import TableColumns
+from arco.servo.deploy.declaration import Declaration, DeclaredAsset, declared
 from arco.servo.deploy.head import DeploymentHead, HeadCodec, swung
-from arco.servo.deploy.manifest import DeployedAsset, Deployment, decode_deployment, described
+from arco.servo.deploy.manifest import DeployedAsset, DeployedSchedule, Deployment, decode_deployment
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered, tied
 from arco.servo.plan.planner import Deployed
-from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.project import Project
 from arco.storage.cas import CasObject, Held
 from arco.storage.keys import DeploymentHeadKey, DeploymentKey, Domain, Word
@@ -42,9 +42,10 @@ class Difference:
     changed: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...]
     retired: tuple[str, ...]
+    schedules: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.renamed or self.retired)
+        return bool(self.added or self.changed or self.renamed or self.retired or self.schedules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Prepared:
 
 
 _TOLD_AT_ONCE = 250
+_ANY_BASE = "any"
 
 Tables = Mapping[str, TableColumns]
 """The tables of assets, by the assets' keys."""
@@ -110,24 +112,49 @@ class Deployments:
 
         `tables`: the tables that its assets have by now, for the columns to be tied to.
         """
+        found = await self.publish(declared(project), by=by, allow_breaking=allow_breaking, tables=tables)
+        return (found.after if found.is_news or found.before is None else found.before), found.difference
+
+    async def publish(
+        self,
+        project: Declaration,
+        *,
+        by: str,
+        allow_breaking: bool = False,
+        tables: Tables | None = None,
+        base: str | None = _ANY_BASE,
+    ) -> Prepared:
+        """Publish what a project declares: what was found, which counts now if it is news.
+
+        Conflict if another deployment counts than `base`, where that is given (None: there is none yet), and if somebody else
+        deploys meanwhile.
+        """
         found, held = await self._prepared(project, by, tables or {})
+        counts = None if found.before is None else found.before.id
         if not found.is_news and found.before is not None:
             if held is not None and held.value.untold:
-                await self.tell(project.name)
-            return found.before, found.difference
+                await self.tell(project.project)
+            return found
+        if base not in {_ANY_BASE, counts}:
+            raise Conflict(
+                f"deployment {counts} of {project.project} counts, and this was made for {base}",
+                hint="declare it again, on what is deployed now",
+            )
         if not allow_breaking:
             found.refuse_breaking()
         await self._write(found.after)
-        await self._swing(self._head(project.name), held, found.after.id, by)
-        await self.tell(project.name)
-        return found.after, found.difference
+        await self._swing(self._head(project.project), held, found.after.id, by)
+        await self.tell(project.project)
+        return found
 
     async def prepare(self, project: Project, *, by: str, tables: Tables | None = None) -> Prepared:
         """What `deploy` would do. Nothing is written."""
-        return (await self._prepared(project, by, tables or {}))[0]
+        return (await self._prepared(declared(project), by, tables or {}))[0]
 
-    async def _prepared(self, project: Project, by: str, tables: Tables) -> tuple[Prepared, Held[DeploymentHead] | None]:
-        held = await self._head(project.name).read()
+    async def _prepared(
+        self, project: Declaration, by: str, tables: Tables
+    ) -> tuple[Prepared, Held[DeploymentHead] | None]:
+        held = await self._head(project.project).read()
         if held is None:
             after = self._next(project, None, {}, by, tables)
             return Prepared(None, after, difference(None, after)), held
@@ -183,7 +210,7 @@ class Deployments:
 
     def _next(
         self,
-        project: Project,
+        project: Declaration,
         before: Deployment | None,
         known: Mapping[str, DeployedAsset],
         by: str,
@@ -191,23 +218,23 @@ class Deployments:
     ) -> Deployment:
         earlier = _earlier(project.assets, known, set() if before is None else set(before.assets))
         assets: dict[str, DeployedAsset] = {}
-        for key, asset in sorted(project.assets.items(), key=lambda item: str(item[0])):
+        for key, asset in sorted(project.assets.items()):
             was = earlier.get(key)
             asset_id = self._ulids.next() if was is None else was.asset_id
-            assets[str(key)] = DeployedAsset(
+            assets[key] = DeployedAsset(
                 asset_id=asset_id,
-                key=str(key),
-                kind=asset.kind.value,
+                key=key,
+                kind=asset.kind,
                 fingerprint=asset.fingerprint,
-                definition=described(asset),
+                definition=asset.definition,
                 former_keys=_former_keys(key, was),
-                schema=self._schema(asset, asset_id, was, tables.get(str(key))),
+                schema=self._schema(key, asset, asset_id, was, tables.get(key)),
             )
         taken = {one.asset_id for one in assets.values()}
         verdicts = _verdicts(project, assets, {} if before is None else _by_id(before), tables, self._ulids.next)
         after = Deployment(
             id=self._ulids.next(),
-            project=project.name,
+            project=project.project,
             code_version=project.code_version,
             created_ms=self._clock.now_ms(),
             created_by=by,
@@ -215,22 +242,23 @@ class Deployments:
             assets=assets,
             retired={name: one for name, one in known.items() if one.asset_id not in taken},
             verdicts=verdicts,
+            schedules=_schedules(project, before, self._clock.now_ms()),
         )
         return after if before is None else msgspec.structs.replace(after, breaking=breaking(before, after))
 
     def _schema(
-        self, asset: AssetDefinition, asset_id: str, earlier: DeployedAsset | None, table: TableColumns | None
+        self, key: str, asset: DeclaredAsset, asset_id: str, earlier: DeployedAsset | None, table: TableColumns | None
     ) -> RegisteredSchema | None:
         kept = (
             None if earlier is None or earlier.schema is None else tied(earlier.schema, asset_id, table, self._ulids.next)
         )
-        if asset.schema is None:
+        declares = asset.schema
+        if declares is None:
             return kept
         try:
-            known = registered(Schema.of(asset.schema), kept, self._ulids.next)
-            return tied(known, asset_id, table, self._ulids.next)
+            return tied(registered(declares, kept, self._ulids.next), asset_id, table, self._ulids.next)
         except InvalidInput as error:
-            raise InvalidInput(f"{asset.where}: {asset.key}: {error.message}", hint=error.hint) from error
+            raise InvalidInput(f"{asset.where}: {key}: {error.message}", hint=error.hint) from error
 
     async def _write(self, deployment: Deployment) -> None:
         key = str(DeploymentKey(self._scope, DeploymentId(deployment.id)))
@@ -280,7 +308,17 @@ def difference(before: Deployment | None, after: Deployment) -> Difference:
             changed.append(key)
     ids = {one.asset_id for one in after.assets.values()}
     gone = [one.key for one in old.values() if one.asset_id not in ids]
-    return Difference(tuple(added), tuple(changed), tuple(renamed), tuple(sorted(gone)))
+    schedules = _changed_schedules({} if before is None else before.schedules, after.schedules)
+    return Difference(tuple(added), tuple(changed), tuple(renamed), tuple(sorted(gone)), schedules)
+
+
+def _changed_schedules(before: Mapping[str, DeployedSchedule], after: Mapping[str, DeployedSchedule]) -> tuple[str, ...]:
+    """The schedules that are new, do something else, or are gone."""
+
+    def version(known: Mapping[str, DeployedSchedule], name: str) -> str | None:
+        return known[name].version if name in known else None
+
+    return tuple(name for name in sorted({*before, *after}) if version(before, name) != version(after, name))
 
 
 def _known(before: Deployment, latest: Deployment) -> dict[str, DeployedAsset]:
@@ -297,23 +335,23 @@ def _known(before: Deployment, latest: Deployment) -> dict[str, DeployedAsset]:
 
 
 def _earlier(
-    now: Mapping[AssetKey, AssetDefinition], known: Mapping[str, DeployedAsset], counting: set[str]
-) -> dict[AssetKey, DeployedAsset]:
+    now: Mapping[str, DeclaredAsset], known: Mapping[str, DeployedAsset], counting: set[str]
+) -> dict[str, DeployedAsset]:
     """What each asset was before: under its own key, or under one that it says it had. No two were the same."""
-    found: dict[AssetKey, DeployedAsset] = {}
-    taken: dict[str, AssetKey] = {}
+    found: dict[str, DeployedAsset] = {}
+    taken: dict[str, str] = {}
     # The names of the deployment that counts come first: after a rollback, others may name the same asset.
-    for key in sorted(now, key=lambda key: (str(key) not in counting, str(key))):
-        own = known.get(str(key))
+    for key in sorted(now, key=lambda key: (key not in counting, key)):
+        own = known.get(key)
         if own is not None and own.asset_id not in taken:
             found[key], taken[own.asset_id] = own, key
-    for key, asset in sorted(now.items(), key=lambda item: str(item[0])):
+    for key, asset in sorted(now.items()):
         for former in asset.renamed_from if key not in found else ():
             if former in now:
                 raise InvalidInput(
                     f"{asset.where}: {key} says it was {former}, which still is an asset", hint="remove one of the two"
                 )
-            was = known.get(str(former))
+            was = known.get(former)
             if was is None:
                 continue
             if was.asset_id in taken:
@@ -333,14 +371,14 @@ def breaking(before: Deployment, after: Deployment) -> tuple[str, ...]:
     for one in after.assets.values():
         earlier = by_id.get(one.asset_id)
         if earlier is not None and _shape(earlier.definition["partitions"]) != _shape(one.definition["partitions"]):
-            problems.append(f"{one.key} is partitioned otherwise: its published partitions would no longer be found")
+            problems.append(f"{one.key} is partitioned otherwise: partitions published before would no longer be found")
     for key, verdict in sorted(after.verdicts.items()):
         problems += [f"{key} is {verdict.compatibility} compatible: {refusal}" for refusal in verdict.refused]
     return tuple(problems)
 
 
 def _verdicts(
-    project: Project,
+    project: Declaration,
     assets: Mapping[str, DeployedAsset],
     before: Mapping[str, DeployedAsset],
     tables: Tables,
@@ -349,14 +387,31 @@ def _verdicts(
     """On every declared schema that is not as the deployment before had it."""
     found = {}
     for key, asset in project.assets.items():
-        now = assets[str(key)]
+        now = assets[key]
         earlier = before.get(now.asset_id)
         if earlier is None or earlier.schema is None or now.schema is None:
             continue
-        schema = tied(earlier.schema, now.asset_id, tables.get(str(key)), new_id)
-        verdict = judged(schema, now.schema, asset.compatibility, asset.write.properties)
+        schema = tied(earlier.schema, now.asset_id, tables.get(key), new_id)
+        mode, properties = Compatibility(asset.definition["compatibility"]), asset.definition["write"]["properties"]
+        verdict = judged(schema, now.schema, mode, properties)
         if verdict is not None:
-            found[str(key)] = verdict
+            found[key] = verdict
+    return found
+
+
+def _schedules(project: Declaration, before: Deployment | None, now_ms: int) -> dict[str, DeployedSchedule]:
+    """The schedules of a project. One that does what it did goes on from when it first did."""
+    found = {}
+    for name, one in sorted(project.schedules.items()):
+        earlier = None if before is None else before.schedules.get(name)
+        is_same = earlier is not None and earlier.version == one.version
+        found[name] = DeployedSchedule(
+            name=name,
+            version=one.version,
+            since_ms=earlier.since_ms if is_same and earlier is not None else now_ms,
+            definition=one.definition,
+            description=one.description,
+        )
     return found
 
 
@@ -369,8 +424,8 @@ def _shape(partitions: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
     return [(one["name"], one["kind"]) for one in partitions]
 
 
-def _former_keys(key: AssetKey, earlier: DeployedAsset | None) -> tuple[str, ...]:
+def _former_keys(key: str, earlier: DeployedAsset | None) -> tuple[str, ...]:
     if earlier is None:
         return ()
-    moved = () if earlier.key == str(key) else (earlier.key,)
+    moved = () if earlier.key == key else (earlier.key,)
     return tuple(dict.fromkeys((*earlier.former_keys, *moved)))

@@ -15,6 +15,7 @@ from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
+from arco.servo.sdk.plain_values import spelled
 
 FORMAT = "arco.deployment"
 FORMAT_VERSION = 1
@@ -35,6 +36,16 @@ class DeployedAsset(msgspec.Struct, frozen=True, kw_only=True):
     schema: RegisteredSchema | None = None
 
 
+class DeployedSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule. Its ticks count after `since_ms`, when a deployment first had it as it is."""
+
+    name: str
+    version: str
+    since_ms: int
+    definition: dict[str, Any]
+    description: str = ""
+
+
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was published at once. `verdicts` are on the schemas that it changed; `breaking` is what it broke."""
 
@@ -50,6 +61,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     retired: dict[str, DeployedAsset] = {}
     verdicts: dict[str, SchemaVerdict] = {}
     breaking: tuple[str, ...] = ()
+    schedules: dict[str, DeployedSchedule] = {}
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, order="deterministic")
@@ -57,7 +69,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     def content(self) -> str:
         """What it says, without who, when, what it changed and what was there before: two of one content are one."""
         said = {key: without_past(one) for key, one in self.assets.items()}
-        return fingerprint("deployment", self.project, msgspec.json.encode(said, order="deterministic"))
+        timed = {name: msgspec.structs.replace(one, since_ms=0) for name, one in self.schedules.items()}
+        return fingerprint("deployment", self.project, msgspec.json.encode((said, timed), order="deterministic"))
 
 
 def without_past(one: DeployedAsset) -> DeployedAsset:
@@ -108,7 +121,7 @@ def described(asset: AssetDefinition) -> dict[str, Any]:
             "versions_max": asset.retention.versions_max,
         },
         "table": asset.table,
-        "parameters": {word: repr(value) for word, value in asset.parameters.items()},
+        "parameters": {word: spelled(value) for word, value in asset.parameters.items()},
     }
     canonical_bytes(document)  # type: ignore[arg-type]  # what cannot be written down is refused here
     return document

@@ -94,15 +94,17 @@ class Rule:
         )
 
 
-_MEMORY = Hint("give Spark more memory, or let a task cover fewer partitions", "arco run --conf spark.driver.memory=4g")
-_AGAIN = Hint("it may pass: run it again", "arco resume")
+_MEMORY = Hint(
+    'give Spark more memory ("spark.driver.memory" under [spark] in arco.toml), or set partitions_per_task lower'
+)
+_AGAIN = Hint("it may pass: run it again", "arco run")
 _STORE = Hint("see whether the store can be reached and trusted", "arco doctor")
 
 RULES: tuple[Rule, ...] = (
     Rule(
         Category.LOST_LEASE,
         False,
-        (Hint("another worker took this task over; look at what it does", "arco resume"),),
+        (Hint("another worker took this task over; look at what it does", "arco runs"),),
         codes=("fenced", "given_up"),
         severity=Severity.WARNING,
     ),
@@ -113,11 +115,11 @@ RULES: tuple[Rule, ...] = (
         codes=("partitions_touched", "conflict", "refresh"),
         severity=Severity.WARNING,
     ),
-    Rule(Category.RATE_LIMITED, True, (_AGAIN,), codes=("throttled",), severity=Severity.WARNING),
+    Rule(Category.RATE_LIMITED, True, (_AGAIN,), codes=("throttled", "busy"), severity=Severity.WARNING),
     Rule(
         Category.RATE_LIMITED,
         True,
-        (Hint("run fewer tasks at once", "arco run --max-parallel 1"), _AGAIN),
+        (Hint("run fewer tasks at once", "arco run --parallel 1"), _AGAIN),
         texts=(r"\bSlowDown\b", r"\bTooManyRequests", r"status code:? ?(429|503)\b", r"reduce your request rate"),
         severity=Severity.WARNING,
     ),
@@ -168,7 +170,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         Category.TIMEOUT,
         True,
-        (Hint("give it more time, or let a task cover fewer partitions", "arco run --timeout 2h"), _AGAIN),
+        (Hint("let a task cover fewer partitions: set partitions_per_task lower"), _AGAIN),
         names=("TimeoutError", "TimeoutException", "SocketTimeoutException"),
         conditions=("BROADCAST_TIMEOUT", "FAILED_EXECUTE_BROADCAST"),
         texts=(r"Futures timed out", r"Could not execute broadcast in \d+ secs", r"heartbeats? .*timed out"),
@@ -177,7 +179,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         Category.CONFIGURATION,
         False,
-        (Hint("Spark lacks the connector for this kind of store: bring its jars", "tools/s3_jars.sh"),),
+        (Hint("Spark lacks the connector for this kind of store: name a folder with its jars under [spark] in arco.toml"),),
         texts=(r"No FileSystem for scheme", r"UnsupportedFileSystemException", r"ClassNotFoundException: .*hadoop\.fs"),
     ),
     Rule(
@@ -191,7 +193,34 @@ RULES: tuple[Rule, ...] = (
     Rule(
         Category.CONFIGURATION,
         False,
-        (Hint("install the package that the code imports", "pip install …"),),
+        (Hint('let executors run the Python that runs here: "spark.pyspark.python" in arco.toml, under [spark] conf'),),
+        conditions=("PYTHON_VERSION_MISMATCH",),
+        texts=(r"\bPYTHON_VERSION_MISMATCH\b", r'Cannot run program "[^"]*python'),
+    ),
+    Rule(
+        Category.CONFIGURATION,
+        False,
+        (Hint("a jar is for another Spark or Scala: take builds for this one; arco spark jars fetches Iceberg's"),),
+        texts=(
+            r"NoClassDefFoundError: scala/",
+            r"\b(NoSuchMethodError|AbstractMethodError|IncompatibleClassChangeError)\b",
+        ),
+    ),
+    Rule(
+        Category.CONFIGURATION,
+        False,
+        (
+            Hint(
+                "Spark Connect has no RDD and no JVM: write it with DataFrames, or run it elsewhere",
+                "arco run --spark local[*]",
+            ),
+        ),
+        conditions=("JVM_ATTRIBUTE_NOT_SUPPORTED", "ATTRIBUTE_NOT_SUPPORTED_IN_CONNECT"),
+    ),
+    Rule(
+        Category.CONFIGURATION,
+        False,
+        (Hint("install the package that the code imports, on a cluster for every executor's Python", "pip install …"),),
         names=("ModuleNotFoundError", "ImportError", "PySparkImportError"),
         texts=(r"ModuleNotFoundError: No module named",),
     ),

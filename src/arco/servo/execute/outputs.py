@@ -7,7 +7,7 @@ take turns, so that the second finds what the first created; of several processe
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -18,12 +18,14 @@ from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CreateTable
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import AlreadyExists, InvalidMetadata, NotFound
+from arco.ledger.run_entries import StagedCommit
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Schema, mismatches
 from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.layout import partition_spec, sort_order
 from arco.servo.execute.output_schema import Missing, merge, with_new_ids
 from arco.servo.execute.publish import SOURCE, evolved
+from arco.servo.schedule.staged_tables import with_staged
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.tables import TableName
 
@@ -41,15 +43,28 @@ class Destination:
     creates: bool
 
 
-class Destinations:
-    """The tables that one process writes to."""
+Staged = Callable[[TableName], Sequence[StagedCommit]]
 
-    def __init__(self, catalog: Catalog) -> None:
+
+def _nothing_staged(_: TableName) -> Sequence[StagedCommit]:
+    return ()
+
+
+class Destinations:
+    """The tables that one process writes to. `staged` is what its atomic run will do to a table, and nobody else sees yet."""
+
+    def __init__(self, catalog: Catalog, staged: Staged = _nothing_staged) -> None:
         self._catalog = catalog
+        self._staged_for = staged
         self._creating: defaultdict[TableName, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def load(self, name: TableName) -> TableMetadata | None:
-        """A table as it is now; None if there is none."""
+        """A table as it is now, for this run; None if there is none."""
+        found = await self._found(name)
+        staged = self._staged_for(name)
+        return with_staged(found, staged, self._catalog.parts.clock.now_ms()) if staged else found
+
+    async def _found(self, name: TableName) -> TableMetadata | None:
         try:
             _, found = await self._catalog.tables.load(*name)
         except NotFound:

@@ -11,7 +11,7 @@ from typing import Any
 
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import NotFound
-from arco.ledger.run_state import RunState, TaskStatus
+from arco.ledger.run_state import MADE, RunState
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import PlannedInput, PlannedTask
@@ -38,7 +38,7 @@ def pin(
     """Fix an input for good. `table` is as it is now; None if there is none."""
     axes, needed = len(partitioning.axes), partitioning.read(planned.partitions)
     before = Versions.read(partitioning, planned.versions)
-    made = [task for task in planned.made_by if state.tasks[task].status is TaskStatus.SUCCEEDED]
+    made = [task for task in planned.made_by if state.tasks[task].status in MADE]
     if not made:
         return Pinned(planned, needed, planned.snapshot_id, before)
     pieces: list[tuple[PartitionSet, str]] = list(before.pieces)

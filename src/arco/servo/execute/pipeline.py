@@ -4,24 +4,31 @@ Spark is started only when there is something to do, and after the plan is store
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from arco.catalog.catalog import Catalog
 from arco.fold.spark_home import SparkHome
-from arco.fold.spark_session import Session, SparkSettings
+from arco.fold.spark_session import Session, SparkSettings, check_start
 from arco.fold.spark_threads import SparkThreads
-from arco.kernel.errors import BrokenInvariant, Conflict, Unavailable
+from arco.kernel.canonical_json import JsonValue, canonical_bytes
+from arco.kernel.errors import AskHistory, BrokenInvariant, Conflict, NotFound, RetryLater, Unavailable
 from arco.kernel.ids import RunId
+from arco.kernel.limits import RUN_POLL_S, TRANSACTION_TABLES_MAX
+from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.table_columns import columns_of_tables
+from arco.servo.execute.connect_limits import refuse_what_connect_lacks
+from arco.servo.execute.deferring import gathered
 from arco.servo.execute.file_access import file_io
-from arco.servo.execute.gathering import gather, load_snapshot, store_snapshot
+from arco.servo.execute.gathering import load_snapshot, store_snapshot
+from arco.servo.execute.pooling import needs_of
+from arco.servo.execute.publish import SOURCE
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
 from arco.servo.plan.document import Plan, PlannedTask
 from arco.servo.plan.facts import PlanningSnapshot
@@ -29,10 +36,14 @@ from arco.servo.plan.parameters import overridden
 from arco.servo.plan.planner import PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.announcing import Announcements, begun
+from arco.servo.schedule.atomic_limits import refuse_too_many, sets_rows_aside
+from arco.servo.schedule.catalog_together import CatalogTogether
 from arco.servo.schedule.driver import Driver, Ground, Options
 from arco.servo.schedule.executor import Attempt, Executor, NoObserver, Observer, Outcome, TaskPolicy
+from arco.servo.schedule.hand_over import ANYTHING, HandOver, Looking
+from arco.servo.schedule.open_runs import OpenRunsNote
 from arco.servo.schedule.settling import CatalogSettler
-from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
+from arco.servo.schedule.starting import RunRequest, Started, find_run, open_run, start_run
 from arco.servo.sdk.project import Project
 
 _INTERRUPTED = "interrupted"
@@ -46,6 +57,7 @@ class Prepared:
     plan: Plan
     snapshot: PlanningSnapshot
     deployment: Deployment
+    request: PlanRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +69,11 @@ class HowToRun:
     timeout_s: float | None = None
     on_failure: OnFailure = OnFailure.KEEP_GOING
     key: str | None = None
+    who: str | None = None
+    """By whom or what it was started; by default whoever works here."""
+    atomic: bool = False
+    """Whether all outputs become visible at once, in one transaction over so many tables at most, or none does."""
+    transaction_tables: int = TRANSACTION_TABLES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +89,12 @@ class Pipeline:
     observer: Observer = field(default_factory=NoObserver)
     home: SparkHome | None = None
     """Whose Spark session runs use, if somebody has one; otherwise each has its own and stops it."""
+    pools: Mapping[str, float] = field(default_factory=dict)
+    """How much there is of what tasks ask for by name."""
+    hand_over: HandOver = field(default_factory=lambda: Looking(RUN_POLL_S))
+    """How other processes are told that a run has news."""
+    defer_to: Scope | None = None
+    """The workspace whose tables are read where this one has not built an asset."""
 
     @property
     def deployments(self) -> Deployments:
@@ -82,33 +105,71 @@ class Pipeline:
         """Deploy what is not deployed yet, look at what there is, and plan."""
         tables = await columns_of_tables(self.catalog, self.project)
         deployment, _ = await self.deployments.deploy(self.project, by=self.by, tables=tables)
-        snapshot = await gather(self.catalog, self.project, deployment, file_options=self.options)
+        snapshot = await gathered(self.catalog, self.project, deployment, self.defer_to, self.options)
         made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
-        return Prepared(made, snapshot, deployment)
+        return Prepared(made, snapshot, deployment, request)
 
-    async def start(self, prepared: Prepared, how: HowToRun) -> Started:
-        """A run of a plan; the one that was started before with the same key, if there is one."""
+    async def start(self, prepared: Prepared, how: HowToRun, *, here: bool = True) -> Started:
+        """A run of a plan; the one that was started before with the same key, if there is one. `here`: this process drives it."""
         parts = self.catalog.parts
+        if here:
+            await self._check_spark(prepared.plan)
+        if how.atomic:
+            refuse_too_many(prepared.plan, sets_rows_aside(self.project.assets), how.transaction_tables)
         await store_snapshot(self.catalog, prepared.snapshot)
-        request = RunRequest(
-            trigger=how.trigger,
-            who=self.by,
-            max_parallelism=how.parallelism,
-            timeout_s=how.timeout_s,
-            on_failure=how.on_failure,
-            idempotency_key=how.key,
-            about=self.project.name,
-            announce=lambda run: begun(run, prepared.plan, self.project.name, how.trigger.value, self.by),
+        request = replace(
+            self._asked(prepared.request, how),
+            announce=lambda run: begun(run, prepared.plan, self.project.name, how.trigger.value, how.who or self.by),
         )
-        return await start_run(parts.tier1.store, parts.scope, prepared.plan, request, parts.clock, parts.entropy)
+        needs_of(self.project, prepared.plan, self.pools)  # what never fits is said before anything begins
+        made = await start_run(parts.tier1.store, parts.scope, prepared.plan, request, parts.clock, parts.entropy)
+        self.hand_over.tell(ANYTHING)
+        return self._of_this_code(made)
+
+    async def started_before(self, request: PlanRequest, how: HowToRun) -> Started | None:
+        """The run that was started with the same key before. There may be nothing left to plan for it."""
+        if how.key is None:
+            return None
+        parts = self.catalog.parts
+        run = await find_run(parts.tier1.store, parts.scope, self._asked(request, how))
+        if run is None:
+            return None
+        try:
+            return await self.open(run)
+        except NotFound:
+            return None  # whoever took the key stopped before the run began: starting it again finishes that
 
     async def open(self, run: RunId) -> Started:
         """A run that was started before."""
         parts = self.catalog.parts
-        started = await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+        return self._of_this_code(await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy))
+
+    def _asked(self, request: PlanRequest, how: HowToRun) -> RunRequest:
+        """What is asked for is what the key is about: the same key for other assets or partitions is refused."""
+        about: list[JsonValue] = [
+            self.project.name, list(request.words), dict(request.partitions), request.mode.value, dict(request.parameters)
+        ]  # fmt: skip
+        if how.atomic:
+            about.append("atomic")
+        if request.partitions_per_task is not None:
+            about.append(request.partitions_per_task)
+        return RunRequest(
+            trigger=how.trigger,
+            who=how.who or self.by,
+            max_parallelism=how.parallelism,
+            timeout_s=how.timeout_s,
+            on_failure=how.on_failure,
+            idempotency_key=how.key,
+            about=canonical_bytes(about).decode(),
+            project=self.project.name,
+            atomic=how.atomic,
+            transaction_tables=how.transaction_tables,
+        )
+
+    def _of_this_code(self, started: Started) -> Started:
         if started.plan.spec.code_version != self.project.code_version and not started.log.state.is_finished:
             raise Conflict(
-                f"run {run} was planned for code {started.plan.spec.code_version}, and the code is"
+                f"run {started.log.run} was planned for code {started.plan.spec.code_version}, and the code is"
                 f" {self.project.code_version} now",
                 hint="check out that code to go on with it, or plan anew: arco run",
             )
@@ -118,9 +179,26 @@ class Pipeline:
         """Drive a run to its end. Cancelled, it stops what it started and writes down that it did."""
         if started.log.state.is_finished and not started.log.state.owed:
             return started.log.state
-        if started.log.state.run.stopping is not None:
+        state = await self._drive(started, seize=seize)
+        await self._let_go(started)
+        return state
+
+    async def _let_go(self, started: Started) -> None:
+        """Strike off a run that has ended. Whoever looks for open runs next does it otherwise."""
+        state, parts = started.log.state, self.catalog.parts
+        if state.is_finished and not state.owed:
+            with suppress(RetryLater, AskHistory, Conflict):
+                note = OpenRunsNote(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+                await note.strike({str(started.log.run)})
+
+    async def _drive(self, started: Started, *, seize: bool) -> RunState:
+        state = started.log.state
+        if state.run.stopping is not None:
             return await self._given_up(started, seize=seize)
+        if state.run.published or state.is_all_staged:
+            return await self._concluded(started, seize=seize)
         try:
+            await self._check_spark(started.plan)
             deployment = await self.deployments.load(started.plan.spec.deployment)
             snapshot = await load_snapshot(self.catalog, started.plan.spec.snapshot)
             home = self.home or self.new_home()
@@ -137,21 +215,40 @@ class Pipeline:
         try:
             return await home.session()
         except Unavailable:
-            # Whoever interrupts a run at a terminal interrupts Spark's own process too, and may be heard there first. Then this
-            # is no failure of Spark's: the cancellation arrives while we wait.
+            # What stops a service signals all of its processes, and may be heard by Spark's first. Then this is no failure of
+            # Spark's: the cancellation arrives while we wait.
             await self.catalog.parts.clock.sleep(_HEARD_S)
             raise
 
-    def new_home(self, place: str | None = None) -> SparkHome:
+    async def _check_spark(self, planned: Plan) -> None:
+        """What the place where Spark runs cannot do, or that nobody is there, is said before anything is begun."""
+        if self.spark.is_connect:
+            wanted = {task.asset for task in planned.spec.tasks}
+            refuse_what_connect_lacks(one for key, one in self.project.assets.items() if str(key) in wanted)
+        if self.home is None or not self.home.is_open:
+            await asyncio.to_thread(check_start, self.spark)
+
+    def new_home(self, place: str | None = None, told: Callable[[str], None] = lambda _: None) -> SparkHome:
         """A Spark session for this project, when it is needed. `place` is the root as any process opens it."""
         settings = replace(self.spark, python_path=(*self.spark.python_path, self.project.folder))
-        return SparkHome(settings, place or self.root, self.options)
+        return SparkHome(settings, place or self.root, self.options, told=told)
 
     async def _driven(
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, session: Session, *, seize: bool
     ) -> RunState:
-        world = World(overridden(self.project.graph, started.plan.spec.parameters), snapshot)
         threads = SparkThreads(session, _slots(started))
+        try:
+            executor = self.executor(started, deployment, snapshot, threads)
+            async with self._driver(started, deployment, executor, seize=seize) as driver:
+                return await self._until_done(driver)
+        finally:
+            threads.close()
+
+    def executor(
+        self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, threads: SparkThreads
+    ) -> SparkExecutor:
+        """What executes the tasks of one run."""
+        world = World(overridden(self.project.graph, started.plan.spec.parameters), snapshot)
         bench = Bench(
             catalog=self.catalog,
             io=file_io(self.options),
@@ -163,19 +260,27 @@ class Pipeline:
             folder=self.project.folder,
             root=self.root,
             state=lambda: started.log.state,
+            elsewhere=self._elsewhere(started.plan),
         )
-        try:
-            async with self._driver(started, deployment, SparkExecutor(bench), seize=seize) as driver:
-                return await self._until_done(driver)
-        finally:
-            threads.close()
+        return SparkExecutor(bench)
+
+    def _elsewhere(self, plan: Plan) -> dict[str, Catalog]:
+        """The other workspaces that a plan reads from, whoever drives it and whatever is deferred to by now."""
+        named = {one.workspace for task in plan.spec.tasks for one in task.inputs if one.workspace}
+        return {name: self.catalog.beside(Scope.parse_warehouse(name)) for name in sorted(named)}
 
     async def _given_up(self, started: Started, *, seize: bool) -> RunState:
         """The end of a run in which nothing more is to begin: that needs no Spark."""
         deployment = await self.deployments.load(started.plan.spec.deployment)
-        async with self._driver(started, deployment, _Nobody(), seize=seize) as driver:
+        async with self._driver(started, deployment, Nobody(), seize=seize) as driver:
             driver.cancel(self.by, _INTERRUPTED)
             return await driver.drive()
+
+    async def _concluded(self, started: Started, *, seize: bool) -> RunState:
+        """The end of an atomic run whose tasks are all done: publishing them needs no Spark either."""
+        deployment = await self.deployments.load(started.plan.spec.deployment)
+        async with self._driver(started, deployment, Nobody(), seize=seize) as driver:
+            return await self._until_done(driver)
 
     @asynccontextmanager
     async def _driver(
@@ -183,18 +288,32 @@ class Pipeline:
     ) -> AsyncIterator[Driver]:
         parts = self.catalog.parts
         appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-        ground = Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy)
-        options = Options(
-            policies=self._policies(started.plan),
-            slots=_slots(started),
-            observer=self.observer,
-            announce=Announcements(started.log.run, started.plan, _asset_ids(deployment)),
-            seize=seize,
-        )
+        options = replace(self.driving(started, deployment), slots=_slots(started), seize=seize)
         try:
-            yield Driver(ground, started.log, started.plan, executor, options)
+            yield Driver(self.ground(appender, started), started.log, started.plan, executor, options)
         finally:
             await appender.close()
+
+    def ground(self, appender: Appender, started: Started) -> Ground:
+        """What a driver of a run of this project stands on."""
+        parts, together = self.catalog.parts, self._together(started)
+        return Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy, together)
+
+    def driving(self, started: Started, deployment: Deployment) -> Options:
+        """How a run of this project is driven, whoever does it."""
+        return Options(
+            policies=self._policies(started.plan),
+            needs=needs_of(self.project, started.plan, self.pools),
+            observer=self.observer,
+            announce=Announcements(started.log.run, started.plan, _asset_ids(deployment)),
+            tell=self.hand_over.tell,
+        )
+
+    def _together(self, started: Started) -> CatalogTogether | None:
+        created = started.log.state.run.created
+        if created is None or not created.atomic:
+            return None
+        return CatalogTogether(self.catalog, created.transaction_tables, SOURCE)
 
     async def _until_done(self, driver: Driver) -> RunState:
         """Driven to the end. A first cancellation is written down, and the run comes to an orderly end."""
@@ -207,10 +326,10 @@ class Pipeline:
 
     def _policies(self, planned: Plan) -> dict[str, TaskPolicy]:
         by_key = {str(key): TaskPolicy(one.retry, one.timeout_s) for key, one in self.project.assets.items()}
-        return {task.id: by_key[task.asset] for task in planned.spec.tasks}
+        return {task.id: by_key.get(task.asset, TaskPolicy()) for task in planned.spec.tasks}
 
 
-class _Nobody:
+class Nobody:
     """Executes nothing: a run that is to end claims no task."""
 
     async def run(self, task: PlannedTask, attempt: Attempt) -> Outcome:

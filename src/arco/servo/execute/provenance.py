@@ -45,6 +45,7 @@ class Made:
     rows: int
     inputs: dict[str, list[dict[str, Any]]]
     input_snapshots: dict[str, int | None]
+    input_workspaces: dict[str, str]
     full_reads: dict[str, str]
     results: tuple[CheckResult, ...]
     decision: Decision
@@ -75,6 +76,8 @@ def summary(made: Made) -> dict[str, str]:
         "arco.checks": _json({"run": len(made.results), "failed": list(made.failed_checks)}),
         "arco.action": made.decision.action.value,
     }
+    if made.input_workspaces:
+        facts["arco.input-workspaces"] = _json(made.input_workspaces)
     if made.full_reads:
         facts["arco.full-reads"] = _json(made.full_reads)
     return facts
@@ -83,13 +86,21 @@ def summary(made: Made) -> dict[str, str]:
 def events(made: Made) -> tuple[Draft, ...]:
     """What the ledger is owed when the commit has landed."""
     outcome = _completed(made) if made.decision.effect.main_moves else _held(made)
-    checks = (_checked(made, one) for one in made.results)
     lineage = (_lineage(made),) if made.edges and made.decision.effect.main_moves else ()
-    return (outcome, *checks, *lineage)
+    return (outcome, *checks_of(made), *lineage)
+
+
+def checks_of(made: Made) -> tuple[Draft, ...]:
+    """What the checks found: said also where nothing comes of the output."""
+    return tuple(_checked(made, one) for one in made.results)
 
 
 def _completed(made: Made) -> Draft:
-    payload = MaterializationCompleted(
+    return _draft(made, _completion(made), MATERIALIZATION_COMPLETED, "")
+
+
+def _completion(made: Made) -> MaterializationCompleted:
+    return MaterializationCompleted(
         materialization_id=made.materialization_id,
         run_id=made.run_id,
         task_id=made.task.id,
@@ -103,6 +114,7 @@ def _completed(made: Made) -> Draft:
         plan_fingerprint=made.plan.fingerprint,
         inputs=made.inputs,
         input_snapshots=made.input_snapshots,
+        input_workspaces=made.input_workspaces,
         snapshot_id=made.snapshot_id,
         rows=made.rows,
         bytes=made.written.size_bytes,
@@ -116,7 +128,6 @@ def _completed(made: Made) -> Draft:
         grain=made.grain,
         sequence_number=made.table.last_sequence_number + 1,
     )
-    return _draft(made, payload, MATERIALIZATION_COMPLETED, "")
 
 
 def _held(made: Made) -> Draft:
@@ -131,6 +142,7 @@ def _held(made: Made) -> Draft:
         reasons=tuple(str(reason) for reason in made.decision.reasons),
         branch=made.branch,
         snapshot_id=made.snapshot_id,
+        completed=_completion(made).data(),
     )
     return _draft(made, payload, OUTPUT_HELD, "")
 

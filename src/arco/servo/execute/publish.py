@@ -10,11 +10,11 @@ happen are left to upkeep.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Levels
@@ -27,22 +27,29 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, KeyReused, OutcomeUnknown, PartitionsTouched
 from arco.kernel.ids import MaterializationId, clip
 from arco.kernel.limits import PUBLISH_REBASES_MAX
+from arco.ledger.materializations import MATERIALIZATION
 from arco.ledger.receipts import Source
+from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.snapshots import (
     Append,
     Change,
+    Compact,
     Draft,
     Drafting,
     Matching,
+    MergeManifests,
     Replace,
     ReplaceAll,
+    Replay,
+    Rewrite,
     applied,
     needed,
+    place_of,
     refuse_outsiders,
 )
 from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import TableState, state_of
-from arco.servo.schedule.publish_keys import MATERIALIZATION, publish_key
+from arco.servo.schedule.publish_keys import publish_key
 from arco.storage.readback import pause_s
 
 REPEATS_MAX = 5
@@ -132,25 +139,32 @@ class Publisher:
         for rebase in range(PUBLISH_REBASES_MAX):
             if rebase:
                 await self._catalog.parts.clock.sleep(pause_s(min(rebase, 4), self._catalog.parts.entropy))
-            found = published_before(base, one.materialization_id, one.ref)
-            if found is not None:
-                return PublishedOutput(base, found, None, rebase, adopted=True)
-            draft, request = await self._drafted(one, base)
-            await self._files.write(draft.files)
-            reach("publish.drafted")
+            before = published_before(base, one.materialization_id, one.ref)
+            if before is not None:
+                return PublishedOutput(base, before, None, rebase, adopted=True)
+            draft, request = await self.drafted(one, base)
             try:
                 metadata, location = await self._committed(one, request, rebase)
             except PartitionsTouched:
                 raise
             except Conflict as conflict:
-                base = await self._base_after(one, base, conflict)
+                _, found = await self._catalog.tables.load(one.levels, one.name)
+                await self.refuse_other_base(one, base, found.metadata, conflict)
+                base = found.metadata
                 one = replace(one, creates=False)
                 continue
             reach("publish.committed")
             return PublishedOutput(metadata, draft.snapshot["snapshot-id"], location, rebase, adopted=False)
         raise PartitionsTouched(f"{one.name}: others commit to this table all the time")
 
-    async def _drafted(self, one: Publication, base: TableMetadata) -> tuple[Draft, CommitTable]:
+    async def drafted(self, one: Publication, base: TableMetadata) -> tuple[Draft, CommitTable]:
+        """The snapshot of a publication on a base, with its manifests written, and the commit that would make it visible."""
+        draft = await self._drafted(one, base)
+        await self._files.write(draft.files)
+        reach("publish.drafted")
+        return draft, commit_of(one, base, draft)
+
+    async def _drafted(self, one: Publication, base: TableMetadata) -> Draft:
         clock = self._catalog.parts.clock
         table = evolved(base, one.schema, clock.now_ms())
         if isinstance(one.change, Replace):
@@ -163,8 +177,7 @@ class Publisher:
         name = f"{one.materialization_id}-{one.attempt}-{drawn:016x}"
         drafting = Drafting(table, parent, one.snapshot_id or drawn, name)
         after = applied(drafting, one.change, manifests, entries, one.files)
-        draft = drafting.draft(after, one.files, one.summary(), max(clock.now_ms(), base.last_updated_ms))
-        return draft, commit_of(one, base, draft)
+        return drafting.draft(after, one.files, one.summary(), max(clock.now_ms(), base.last_updated_ms), one.change)
 
     async def _committed(self, one: Publication, request: CommitTable, rebase: int) -> tuple[TableMetadata, str]:
         """Commit under this attempt's key. An unknown outcome is asked for again under the same key, never done anew."""
@@ -189,40 +202,59 @@ class Publisher:
                 return done.metadata, done.location
         raise OutcomeUnknown(f"{one.name}: the commit did not say whether it landed")
 
-    async def _base_after(self, one: Publication, base: TableMetadata, conflict: Conflict) -> TableMetadata:
-        """The table as it is now, if this publication can stand on it."""
-        _, found = await self._catalog.tables.load(one.levels, one.name)
-        now = found.metadata
+    async def refuse_other_base(
+        self, one: Publication, base: TableMetadata, now: TableMetadata, conflict: Conflict
+    ) -> None:
+        """Whether a publication that was drafted on a base can stand on the table as it is now."""
         if published_before(now, one.materialization_id, one.ref) is not None:
-            return now
+            return
         if now.table_uuid != base.table_uuid:
             raise PartitionsTouched(f"{one.name} is another table now") from conflict
         if one.schema is not None and now.current_schema_id != base.current_schema_id:
             raise PartitionsTouched(f"the schema of {one.name} was changed by another commit") from conflict
-        before, after = parent_of(base, one.ref).snapshot_id, parent_of(now, one.ref).snapshot_id
-        for snapshot in _since(now, before, after, one.name):
+        await self.refuse_passed(one, now, parent_of(base, one.ref).snapshot_id)
+
+    async def refuse_passed(self, one: Publication, now: TableMetadata, before: int | None) -> None:
+        """Whether any commit to the ref since a snapshot concerns what a publication replaces."""
+        for snapshot in _since(now, before, parent_of(now, one.ref).snapshot_id, one.name):
             await self._refuse_touched(one, now, snapshot)
-        return now
 
     async def _refuse_touched(self, one: Publication, table: TableMetadata, snapshot: JsonObject) -> None:
         """Whether another commit concerns what this one replaces."""
         who = f"snapshot {snapshot['snapshot-id']}"
-        if isinstance(one.change, Append):
+        if isinstance(one.change, Append | MergeManifests):
             return
         if isinstance(one.change, ReplaceAll):
             raise PartitionsTouched(f"{who} changed {one.name} while all of it was being replaced")
-        wanted = Matching(one.change.where, table)
+        touches = _toucher(one.change, table)
         state = TableState(table, snapshot, table.current_schema)
         manifests = [one for one in await self._files.manifests(state) if one.added_snapshot_id == state.snapshot_id]
         found = await self._files.entries(manifests)
         for manifest in manifests:
             for entry in found[manifest.manifest_path]:
-                if entry.status is ManifestEntryStatus.EXISTING:
-                    continue
-                # A file of deletes says nothing of the rows it concerns but their partition.
-                is_data = manifest.content is ManifestContent.DATA
-                if wanted.some(entry.data_file) if is_data else wanted.may_concern(entry.data_file):
+                if entry.status is not ManifestEntryStatus.EXISTING and touches(manifest, entry):
                     raise PartitionsTouched(f"{who} changed rows of {one.name} that were being replaced")
+
+
+def _toucher(
+    change: Replace | Rewrite | Compact | Replay, table: TableMetadata
+) -> Callable[[ManifestFile, ManifestEntry], bool]:
+    """Whether what another commit did to a file concerns a change."""
+    if isinstance(change, Compact):
+        # Rows that are put into other files are neither to come back nor to be deleted where they were.
+        return lambda manifest, entry: (
+            manifest.content == ManifestContent.DELETES or plain_path(entry.data_file.file_path) in change.files
+        )
+    if isinstance(change, Replay):
+        return lambda _, entry: place_of(entry.data_file) in change.places
+    wanted = Matching(change.where, table)
+
+    def touches(manifest: ManifestFile, entry: ManifestEntry) -> bool:
+        # A file of deletes says nothing of the rows it concerns but their partition.
+        is_data = manifest.content == ManifestContent.DATA
+        return wanted.some(entry.data_file) if is_data else wanted.may_concern(entry.data_file)
+
+    return touches
 
 
 def parent_of(table: TableMetadata, ref: str) -> TableState:

@@ -107,7 +107,7 @@ def plan_changes(
     for snapshot_id in sorted(appended):
         for manifest in state_of(table, snapshot_id=snapshot_id).manifests(io):
             if manifest.added_snapshot_id == snapshot_id:
-                if manifest.content is ManifestContent.DELETES:
+                if manifest.content == ManifestContent.DELETES:
                     return f"snapshot {snapshot_id} deleted rows"
                 manifests[manifest.manifest_path] = manifest
     return _planned(
@@ -157,7 +157,7 @@ def _planned(
         if not wanted(entry):
             continue
         _refuse_unreadable(entry.data_file)
-        if entry.data_file.content is DataFileContent.DATA:
+        if entry.data_file.content == DataFileContent.DATA:
             data.append(entry)
         else:
             index.add_delete_file(entry, partition_key=entry.data_file.partition)
@@ -196,11 +196,11 @@ def columns_in(where: BooleanExpression, schema: JsonObject) -> set[str]:
 
 def _refuse_unreadable(file: DataFile) -> None:
     where = clip(file.file_path, 300)
-    if file.content is DataFileContent.EQUALITY_DELETES:
+    if file.content == DataFileContent.EQUALITY_DELETES:
         raise InvalidInput(
             f"rows were deleted by equality ({where}), which is not read yet", hint="rewrite the table's data files first"
         )
-    formats = {FileFormat.PARQUET} if file.content is DataFileContent.DATA else {FileFormat.PARQUET, FileFormat.PUFFIN}
+    formats = {FileFormat.PARQUET} if file.content == DataFileContent.DATA else {FileFormat.PARQUET, FileFormat.PUFFIN}
     if file.file_format not in formats:
         raise InvalidInput(
             f"{where} is a file of format {file.file_format.value}, which is not read yet", hint="use Parquet"

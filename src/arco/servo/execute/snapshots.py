@@ -5,6 +5,7 @@ replaced, never rows: a file that holds rows to replace and rows to keep is refu
 keep (`Rewrite`). What must never enter: the store, the catalog, Spark.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -33,18 +34,21 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.typedef import Record
 
+from arco.iceberg.held_files import MadeFile
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput, PartitionsTouched
 from arco.kernel.ids import clip
+from arco.servo.execute.data_files import values_of
 from arco.servo.execute.file_access import plain_path
-from arco.servo.execute.table_files import MadeFile
 from arco.servo.execute.table_state import TableState, pyiceberg_schema, pyiceberg_spec
 from arco.storage.keys import FileName
 
 FORMAT_VERSION: Literal[2] = 2
 _ENTRIES_PER_MANIFEST = 10_000
 _METADATA_PATH_PROPERTY = "write.metadata.path"
+SMALL_SHARE = 0.75
+"""A file or a manifest is small below so much of the size that its table asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,32 @@ class Rewrite:
     files: frozenset[str]
 
 
-Change = Append | Replace | ReplaceAll | Rewrite
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What another snapshot did, done again on top of others: new files instead of these, in places that nobody touched since.
+
+    A place is a partition of a spec. A table without partitions is one place.
+    """
+
+    files: frozenset[str]
+    places: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The same rows in other files. Nothing that anybody can read changes."""
+
+    files: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeManifests:
+    """The same files in fewer manifests of this size. Which are merged is decided on the base that is committed on."""
+
+    size_bytes: int
+
+
+Change = Append | Replace | ReplaceAll | Rewrite | Compact | MergeManifests | Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +171,12 @@ class Drafting:
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     removed: list[DataFile] = field(default_factory=list)
+    merged: tuple[int, int] = (0, 0)
+    """How many manifests were written as how many others."""
 
-    def __post_init__(self) -> None:
-        if self.table.format_version != FORMAT_VERSION:
-            raise InvalidInput(
-                f"this table has format version {self.table.format_version}, and snapshots are written for v{FORMAT_VERSION}",
-                hint="write to a table of format version 2",
-            )
+    @property
+    def _version(self) -> Literal[1, 2]:
+        return 1 if self.table.format_version == 1 else FORMAT_VERSION
 
     @property
     def _folder(self) -> str:
@@ -166,7 +194,7 @@ class Drafting:
         """One new manifest with these entries."""
         file = self.made(f"m{len(self.files)}")
         schema = pyiceberg_schema(self.table.current_schema)
-        with write_manifest(FORMAT_VERSION, self._specs[spec_id], schema, file, self.snapshot_id, "deflate") as writer:
+        with write_manifest(self._version, self._specs[spec_id], schema, file, self.snapshot_id, "deflate") as writer:
             for entry in entries:
                 _enter(writer, entry)
         self.files[file.location] = file.data
@@ -194,26 +222,40 @@ class Drafting:
         return self.manifest_of(manifest.partition_spec_id, entries)
 
     def draft(
-        self, manifests: Sequence[ManifestFile], added: Sequence[DataFile], facts: Mapping[str, str], at_ms: int
+        self,
+        manifests: Sequence[ManifestFile],
+        added: Sequence[DataFile],
+        facts: Mapping[str, str],
+        at_ms: int,
+        change: Change | None = None,
     ) -> Draft:
         sequence = self.table.last_sequence_number + 1
         file = self.made("list")
         parent = self.parent.snapshot_id
-        with write_manifest_list(FORMAT_VERSION, file, self.snapshot_id, parent, sequence, "deflate") as writer:
+        with write_manifest_list(self._version, file, self.snapshot_id, parent, sequence, "deflate") as writer:
             if manifests:
                 writer.add_manifests(list(manifests))
         self.files[file.location] = file.data
         snapshot: JsonObject = {
             "snapshot-id": self.snapshot_id,
-            "sequence-number": sequence,
             "timestamp-ms": at_ms,
             "manifest-list": file.location,
-            "summary": {**self._summary(added), **facts},
+            "summary": {**self._summary(added), **self._rewritten(change), **facts},
             "schema-id": self.table.current_schema_id,
         }
+        if self._version != 1:
+            snapshot["sequence-number"] = sequence
         if parent is not None:
             snapshot["parent-snapshot-id"] = parent
         return Draft(snapshot, dict(self.files), tuple(self.removed))
+
+    def _rewritten(self, change: Change | None) -> dict[str, str]:
+        """What is said of a snapshot that changes no row."""
+        if not isinstance(change, Compact | MergeManifests):
+            return {}
+        replaced, created = self.merged
+        counts = {"manifests-replaced": str(replaced), "manifests-created": str(created)} if replaced else {}
+        return {"operation": Operation.REPLACE.value, **counts}
 
     def _entry(self, file: DataFile) -> ManifestEntry:
         return ManifestEntry.from_args(
@@ -247,9 +289,15 @@ def needed(change: Change, manifests: Iterable[ManifestFile], table: TableMetada
             return []
         case ReplaceAll():
             return list(manifests)
+        case Replay(files, _):
+            return [one for one in manifests if one.content == ManifestContent.DATA] if files else []
+        case Compact():
+            return [one for one in manifests if one.content == ManifestContent.DATA]
+        case MergeManifests(size_bytes):
+            return small_manifests(manifests, size_bytes)
         case Replace(where) | Rewrite(where, _):
             wanted = Matching(where, table)
-            return [one for one in manifests if one.content is ManifestContent.DATA and wanted.may_be_in(one)]
+            return [one for one in manifests if one.content == ManifestContent.DATA and wanted.may_be_in(one)]
 
 
 def applied(
@@ -260,33 +308,36 @@ def applied(
     added: Sequence[DataFile],
 ) -> list[ManifestFile]:
     """The manifests after a change. `entries` are those of the manifests that were `needed`."""
+    _refuse_other_formats(drafting.table, change)
+    if isinstance(change, MergeManifests):
+        return _merged(drafting, change, manifests, entries)
     gone = _remover(change, drafting.table)
     kept: list[ManifestFile] = []
     for manifest in manifests:
-        if not manifest.has_added_files() and not manifest.has_existing_files():
+        if not _has_live(manifest):
             continue  # it only told what an earlier snapshot removed
         if manifest.manifest_path not in entries:
             kept.append(manifest)
             continue
         live = [one for one in entries[manifest.manifest_path] if one.status is not ManifestEntryStatus.DELETED]
         leaving = gone(live)
-        if isinstance(change, ReplaceAll) and manifest.content is ManifestContent.DELETES:
+        if isinstance(change, ReplaceAll) and manifest.content == ManifestContent.DELETES:
             drafting.removed += [entry.data_file for entry in live]
         else:
             kept.append(drafting.without(manifest, live, leaving) if leaving else manifest)
-    if isinstance(change, Rewrite):
-        _refuse_missing(change, drafting.removed)
+    if isinstance(change, Rewrite | Compact | Replay):
+        _refuse_missing(change.files, drafting.removed)
     return [*drafting.added(added), *kept]
 
 
 def _remover(change: Change, table: TableMetadata) -> Callable[[list[ManifestEntry]], list[ManifestEntry]]:
     """Which of a manifest's files a change removes."""
     match change:
-        case Append():
+        case Append() | MergeManifests():
             return lambda _: []
         case ReplaceAll():
             return lambda live: live
-        case Rewrite(_, files):
+        case Rewrite(_, files) | Compact(files) | Replay(files, _):
             return lambda live: [entry for entry in live if plain_path(entry.data_file.file_path) in files]
         case Replace(where):
             wanted = Matching(where, table)
@@ -304,9 +355,67 @@ def _is_replaced(file: DataFile, wanted: Matching) -> bool:
     return True
 
 
-def _refuse_missing(change: Rewrite, removed: Iterable[DataFile]) -> None:
+def place_of(file: DataFile) -> str:
+    """The partition that a file lies in, as a text."""
+    return repr((file.spec_id, [file.partition[place] for place in range(len(file.partition))]))
+
+
+def small_manifests(manifests: Iterable[ManifestFile], size_bytes: int) -> list[ManifestFile]:
+    """Manifests of data that are much smaller than they should be, where one of their spec is not alone."""
+    small = [
+        one
+        for one in manifests
+        if one.content == ManifestContent.DATA and one.manifest_length < size_bytes * SMALL_SHARE and _has_live(one)
+    ]
+    count = Counter(one.partition_spec_id for one in small)
+    return [one for one in small if count[one.partition_spec_id] > 1]
+
+
+def _refuse_other_formats(table: TableMetadata, change: Change) -> None:
+    """Version 3 gives every row an identity, which is not written here.
+
+    Version 1 has no sequence numbers, by which outputs are told to lie over each other: it is rewritten, and never published to.
+    """
+    if table.format_version == FORMAT_VERSION:
+        return
+    if table.format_version != 1 or not isinstance(change, Compact | MergeManifests):
+        raise InvalidInput(
+            f"this table has format version {table.format_version}, and snapshots are written for v{FORMAT_VERSION}",
+            hint="write to a table of format version 2",
+        )
+
+
+def _has_live(manifest: ManifestFile) -> bool:
+    return manifest.has_added_files() or manifest.has_existing_files()
+
+
+def _merged(
+    drafting: Drafting,
+    change: MergeManifests,
+    manifests: Sequence[ManifestFile],
+    entries: Mapping[str, Sequence[ManifestEntry]],
+) -> list[ManifestFile]:
+    """Entries of small manifests together, files of one partition side by side; what only told of removed files is left out."""
+    chosen = [one for one in manifests if one.manifest_path in entries]
+    made: list[ManifestFile] = []
+    for spec_id in sorted({one.partition_spec_id for one in chosen}):
+        own = [one for one in chosen if one.partition_spec_id == spec_id]
+        live = [
+            entry for one in own for entry in entries[one.manifest_path] if entry.status is not ManifestEntryStatus.DELETED
+        ]
+        live.sort(key=lambda entry: repr(values_of(entry.data_file)))
+        for entry in live:
+            entry.status = ManifestEntryStatus.EXISTING
+        size = sum(one.manifest_length for one in own)
+        each = min(_ENTRIES_PER_MANIFEST, max(1, len(live) * change.size_bytes // max(1, size)))
+        made += [drafting.manifest_of(spec_id, live[start : start + each]) for start in range(0, len(live), each)]
+    drafting.merged = len(chosen), len(made)
+    return [*made, *(one for one in manifests if one.manifest_path not in entries and _has_live(one))]
+
+
+def _refuse_missing(files: frozenset[str], removed: Iterable[DataFile]) -> None:
     found = {plain_path(file.file_path) for file in removed}
-    if len(found) < len(change.files):
+    if len(found) < len(files):
         raise PartitionsTouched("files that were to be rewritten are no longer in the table")
 
 

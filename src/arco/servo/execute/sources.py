@@ -72,11 +72,11 @@ def versions_of(state: TableState, entries: Iterable[ManifestEntry]) -> list[Par
         file = entry.data_file
         place = file.spec_id, tuple(file.partition[at] for at in range(len(file.partition)))
         mark = fingerprint("file", file.file_path, str(entry.sequence_number), str(file.record_count))
-        if file.content is DataFileContent.EQUALITY_DELETES and not place[1]:
+        if file.content == DataFileContent.EQUALITY_DELETES and not place[1]:
             everywhere.append(mark)
             continue
         marks[place].append(mark)
-        if file.content is DataFileContent.DATA:
+        if file.content == DataFileContent.DATA:
             data[place].append(file)
     specs = {spec["spec-id"]: _fields(spec, state) for spec in state.table.document["partition-specs"]}
     found = [

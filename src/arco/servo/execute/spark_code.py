@@ -44,9 +44,24 @@ def _called(asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunCon
 
 def _queried(asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunContext) -> DataFrame:
     spark: SparkSession = run.spark
+    if not hasattr(spark, "_jsparkSession"):
+        return _queried_elsewhere(spark, asset, inputs, run)
     with _views(inputs, run) as names:
         # Analyzed here: a DataFrame keeps what a view meant, not its name.
         return spark.sql(rewritten(asset.sql or "", names), args=_arguments(asset, run))
+
+
+def _queried_elsewhere(
+    spark: SparkSession, asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunContext
+) -> DataFrame:
+    """With Spark Connect a query is analyzed each time that it is used: what it reads travels with it, not as views."""
+    names = {name: f"{_VIEW}_{place}" for place, name in enumerate(inputs)}
+    text = rewritten(asset.sql or "", {name: f"\0{its}\0" for name, its in names.items()})
+    # Frames are put where braces stand; the query's own braces are no such places.
+    text = text.replace("{", "{{").replace("}", "}}")
+    for its in names.values():
+        text = text.replace(f"\0{its}\0", f"{{{its}}}")
+    return spark.sql(text, args=_arguments(asset, run), **{names[name]: rows for name, rows in inputs.items()})
 
 
 @contextmanager

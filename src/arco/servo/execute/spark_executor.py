@@ -2,6 +2,7 @@
 
     pin → compute → find the table → write → check → decide → set rows aside → stage → publish
 
+In an atomic run `stage` is the end: what was set aside and the output wait in the run's log, and what is held back fails the run.
 Everything before `stage` is invisible and repeatable; files of an attempt that ends here are left to upkeep. What is staged is
 in the run's log before the commit is sent, with the key that it is sent with, so that anybody can settle it. A first commit
 creates the table with its rows; an output that its gate holds back is committed to a branch of its own, and main stays as it is.
@@ -10,34 +11,36 @@ What must never enter: deciding what runs, and any other way to commit than the 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from arco.catalog.catalog import Catalog
 from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import MAIN
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
-from arco.ledger.run_entries import Failure
+from arco.ledger.run_entries import Failure, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
 from arco.servo.deploy.schemas import RegisteredSchema
+from arco.servo.execute.attempt_log import AttemptLog
 from arco.servo.execute.data_files import Written
+from arco.servo.execute.failures import Category
 from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin
-from arco.servo.execute.provenance import Made, events, summary
+from arco.servo.execute.provenance import Made, checks_of, events, summary
 from arco.servo.execute.publish import Publication, Publisher
 from arco.servo.execute.snapshots import Append, Change, ReplaceAll, refuse_outsiders
 from arco.servo.execute.spark_code import computed
-from arco.servo.execute.spark_failures import failure_of
+from arco.servo.execute.spark_failures import said_of
 from arco.servo.execute.spark_guard import Guard, is_worth_watching
 from arco.servo.execute.spark_inputs import Frames, TableInput, frames
 from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
@@ -46,15 +49,18 @@ from arco.servo.execute.spark_read import open_files
 from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write
+from arco.servo.execute.staging_together import StagingTogether, refused_together
 from arco.servo.execute.target import Target
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import Plan, PlannedInput, PlannedTask
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output
 from arco.servo.schedule.publish_keys import snapshot_id
+from arco.servo.schedule.staged_tables import TableMoved
+from arco.servo.schedule.together import AGAIN
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
 from arco.servo.sdk.run_context import RunContext
-from arco.servo.sdk.tables import quarantine_of, table_of
+from arco.servo.sdk.tables import TableName, quarantine_of, table_of
 
 OPERATION = "publish"
 HELD = "held-"
@@ -75,6 +81,12 @@ class Bench:
     folder: Path
     root: str
     state: Callable[[], RunState]
+    elsewhere: Mapping[str, Catalog] = field(default_factory=dict)
+    """Other workspaces that inputs are read from, by their warehouses. Nothing is written there."""
+
+    def staged(self, table: TableName) -> Sequence[StagedCommit]:
+        """What the run, if it is atomic, will do to a table."""
+        return self.state().staged_commits.get(table, ())
 
 
 class SparkExecutor:
@@ -82,27 +94,24 @@ class SparkExecutor:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._destinations = Destinations(bench.catalog)
+        self._destinations = Destinations(bench.catalog, bench.staged)
         self._publisher = Publisher(bench.catalog)
         self._tasks = {task.id: task for task in bench.plan.spec.tasks}
 
     async def run(self, task: PlannedTask, attempt: Attempt) -> Outcome:
         """One attempt. Whatever goes wrong is said in the words of `failures.py`."""
+        log = AttemptLog(self._bench.catalog.parts, attempt.run, attempt.task, attempt.number)
         try:
-            return await _Work(self._bench, self._destinations, self._publisher, self._tasks, task, attempt).go()
+            return await _Work(self._bench, self._destinations, self._publisher, self._tasks, task, attempt, log).go()
         except Fenced:
             raise
+        except TableMoved as moved:
+            return Failed(Failure(kind=Category.UPSTREAM.value, message=str(moved), hint=AGAIN, severity="warning"))
         except Exception as error:  # noqa: BLE001 - whatever the asset's code raises is how the attempt ended
-            return Failed(_said(error))
-
-
-def _said(error: Exception) -> Failure:
-    found = failure_of(error)
-    at = f"{found.where}: " if found.where and found.where not in found.message else ""
-    hints = [f"{hint.action}: {hint.command}" if hint.command else hint.action for hint in found.hints]
-    return Failure(
-        kind=found.category.value, message=f"{at}{found.message}", transient=found.transient, hint="; ".join(hints)
-    )
+            log.failed(error)
+            return Failed(said_of(error))
+        finally:
+            await log.flush()
 
 
 @dataclass(slots=True)
@@ -134,6 +143,7 @@ class _Work:
     tasks: Mapping[str, PlannedTask]
     task: PlannedTask
     attempt: Attempt
+    log: AttemptLog
     asset: AssetDefinition = field(init=False)
     selected: PartitionSet = field(init=False)
     started_ms: int = field(init=False)
@@ -177,7 +187,9 @@ class _Work:
         world, upstream = self.bench.world, given.asset
         assert upstream is not None  # noqa: S101 - only files have no asset
         partitioning = world.partitioning(upstream)
-        table = await self.destinations.load(table_of(world.graph.assets[upstream]))
+        lender = self.bench.elsewhere.get(planned.workspace)
+        tables = self.destinations if lender is None else Destinations(lender)
+        table = await tables.load(table_of(world.graph.assets[upstream]))
         pinned = pin(planned, partitioning, self.tasks, self.bench.state(), table)
         return TableInput(given, pinned, partitioning, table, planned.since)
 
@@ -189,10 +201,20 @@ class _Work:
         def progressed(found: Any) -> None:
             counts = {} if found is None else {"tasks_done": found.tasks_done, "tasks": found.tasks}
             self.attempt.progress({"phase": phase, **counts})
+            self.log.flush_soon()
+
+        def logged() -> Any:
+            with self.log.listening():
+                return work()
 
         self.loop = asyncio.get_running_loop()
         self.attempt.progress({"phase": phase})
-        return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", work, progressed)
+        self.log.say(phase)
+        return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", logged, progressed)
+
+    def _spark(self) -> SparkSession:
+        """The session of all assets, or one beside it with this asset's own settings."""
+        return self.bench.threads.session.with_settings(self.asset.spark)
 
     def _say(self, facts: Mapping[str, Any]) -> None:
         """Progress from Spark's thread, said on the loop's own."""
@@ -200,7 +222,7 @@ class _Work:
             self.loop.call_soon_threadsafe(self.attempt.progress, facts)
 
     def _compute(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> _Computed:
-        spark = self.bench.threads.session.spark
+        spark = self._spark()
         found = frames(spark, self.bench.io, self.asset, tables, files, self.bench.folder)
         rows = computed(self.asset, found.inputs, self._context(spark))
         schema = iceberg_schema(rows.schema)
@@ -226,7 +248,7 @@ class _Work:
         return self.bench.world.snapshot.at_ms
 
     def _store(self, done: _Computed, place: Destination, aside: Destination | None) -> _Stored:
-        spark, io = self.bench.threads.session.spark, self.bench.io
+        spark, io = self._spark(), self.bench.io
         target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
         guard = Guard(self.asset.checks, target.schema, logical_time_ms=self._logical_ms(), known=done.split.results)
         good = done.split.good
@@ -253,7 +275,7 @@ class _Work:
 
     def _change(self, new: Written, found: Frames, place: Destination, target: Target) -> tuple[Written, Change]:
         """What the output does to the table, and the files that takes."""
-        spark, io = self.bench.threads.session.spark, self.bench.io
+        spark, io = self._spark(), self.bench.io
         if self._replaces_all(found):
             return new, ReplaceAll()
         match self.asset.write.mode:
@@ -303,22 +325,29 @@ class _Work:
         decision = decide(stored.results, self.asset.gate)
         branch = None if decision.effect.main_moves else f"{HELD}{self.attempt.materialization_id}"
         made = self._made(tables, files, done, place, stored, decision, branch)
+        if self.bench.state().run.is_atomic:
+            return await self._staged_together(place, aside, stored, made)
         if aside is not None and stored.aside is not None and stored.aside.rows:
             await self.publisher.publish(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
         commit = Commit(OPERATION, table_uuid=place.base.table_uuid, snapshot_id=made.snapshot_id)
-        ticket = await self.attempt.stage(
-            Output(
-                action=decision.action,
-                commit=commit,
-                written=_facts(stored),
-                checks=tuple(one.document() for one in stored.results),
-                decision=decision.describe(),
-                events=events(made),
-            )
-        )
+        ticket = await self.attempt.stage(replace(_output(stored, made), commit=commit))
         one = self._publication(place, stored.everything, stored.change, made, branch or MAIN, at_ms=ticket.at_ms)
         published = await self.publisher.publish(one)
         return Done(published.snapshot_id)
+
+    async def _staged_together(self, place: Destination, aside: Destination | None, stored: _Stored, made: Made) -> Outcome:
+        """In an atomic run nothing is committed, and nothing is held back beside what is: one refusal is one for all."""
+        if not made.decision.effect.main_moves:
+            return Failed(refused_together(made.decision, made.failed_checks), checks_of(made))
+        publications = [self._publication(place, stored.everything, stored.change, made, MAIN)]
+        if aside is not None and stored.aside is not None and stored.aside.rows:
+            publications.append(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
+
+        def output(commits: tuple[StagedCommit, ...]) -> Output:
+            return replace(_output(stored, made), commits=commits, snapshot_id=made.snapshot_id)
+
+        staging = StagingTogether(self.destinations, self.publisher, self.bench.state)
+        return await staging.stage(self.attempt, publications, output)
 
     def _publication(
         self,
@@ -379,6 +408,9 @@ class _Work:
             rows=stored.new.rows,
             inputs=versions,
             input_snapshots={one.given.parameter: one.pinned.snapshot_id for one in read},
+            input_workspaces={
+                one.given.parameter: one.pinned.planned.workspace for one in read if one.pinned.planned.workspace
+            },
             full_reads=dict(done.frames.full_reads),
             results=stored.results,
             decision=decision,
@@ -411,6 +443,17 @@ class _Work:
         ]
         listed = [{"from": given.path, "kind": given.kind.value, **own} for given, _ in files]
         return [*edges, *listed, *({"from": path, "kind": "external", **own} for path in external)]
+
+
+def _output(stored: _Stored, made: Made) -> Output:
+    return Output(
+        action=made.decision.action,
+        commit=None,
+        written=_facts(stored),
+        checks=tuple(one.document() for one in stored.results),
+        decision=made.decision.describe(),
+        events=events(made),
+    )
 
 
 def _facts(stored: _Stored) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
 
+from arco.ledger import run_entries
 from arco.servo.execute.failures import ErrorFacts, Failure, causes, classify, facts_of, user_line
 
 _CANCELLED = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "INTERRUPTED")
@@ -20,6 +21,20 @@ _NOT_THEIRS = re.compile(r"[/\\](site-packages|pyspark|arco|lib[/\\]python[\d.]+
 def failure_of(error: BaseException) -> Failure:
     """Any exception of a task, classified."""
     return classify(spark_facts(error))
+
+
+def said_of(error: BaseException) -> run_entries.Failure:
+    """The same as the log of a run keeps it."""
+    found = failure_of(error)
+    at = f"{found.where}: " if found.where and found.where not in found.message else ""
+    hints = [f"{hint.action}: {hint.command}" if hint.command else hint.action for hint in found.hints]
+    return run_entries.Failure(
+        kind=found.category.value,
+        message=f"{at}{found.message}",
+        transient=found.transient,
+        hint="; ".join(hints),
+        severity=found.severity.value,
+    )
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -58,7 +73,9 @@ def _said(error: BaseException) -> tuple[str | None, str | None]:
 
 def _first_words(text: str) -> str:
     """Spark's message without the plan and the stack below it; all of it where that leaves nothing."""
-    head = re.split(r"\n\s*(?:'?\w+ \[|\+-|at |JVM stacktrace|Traceback|== SQL)", text, maxsplit=1)[0].strip()
+    head = (
+        re.split(r"\n\s*(?:'\w|'?\w+ \[|\+-|at |JVM stacktrace|Traceback|== SQL)", text, maxsplit=1)[0].strip().rstrip(";")
+    )
     tail = _PYTHON_CAUSE.findall(text)
     if "Traceback" in text and tail:
         lines = [line for line in text.splitlines() if re.match(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b", line)]

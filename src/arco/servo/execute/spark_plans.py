@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.servo.execute.call_sites import line_naming_path, line_naming_table
 from arco.servo.execute.file_access import plain_path
-from arco.servo.sdk.definitions import AssetDefinition
+from arco.servo.sdk.definitions import AssetDefinition, CallSite
 
 _HINT = "take it as an input of the asset: a parameter of its name, or inputs="
 # A relation that has a name, at the start of a line of a plan's text.
@@ -53,19 +54,20 @@ def refuse_undeclared(rows: DataFrame, *, asset: AssetDefinition, root: str, dec
     """
     reads = tables_and_files_read(rows)
     if reads.tables:
-        raise _undeclared(asset, f"the table {clip(reads.tables[0], _TEXT_MAX)} by its name")
+        table = reads.tables[0]
+        raise _undeclared(asset, line_naming_table(asset, table), f"the table {clip(table, _TEXT_MAX)} by its name")
     lake, known = _spelled(root), {_spelled(one) for one in declared}
     external = []
     for path in reads.paths:
         if not (_is_below(path, lake) or _is_below(lake, path)):
             external.append(path)
         elif not any(above in known for above in _upwards(path)):
-            raise _undeclared(asset, clip(path, _TEXT_MAX))
+            raise _undeclared(asset, line_naming_path(asset, path), clip(path, _TEXT_MAX))
     return (*external, *reads.others)
 
 
-def _undeclared(asset: AssetDefinition, what: str) -> InvalidInput:
-    return InvalidInput(f"{asset.where}: {asset.key} reads {what}, which is not among its inputs", hint=_HINT)
+def _undeclared(asset: AssetDefinition, where: CallSite, what: str) -> InvalidInput:
+    return InvalidInput(f"{where}: {asset.key} reads {what}, which is not among its inputs", hint=_HINT)
 
 
 # Where Spark runs in this process: the plan itself

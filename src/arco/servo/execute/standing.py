@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.iceberg.shape import JsonObject
+from arco.ledger.materializations import MATERIALIZATION
 from arco.servo.plan.facts import Materialization
-from arco.servo.schedule.publish_keys import MATERIALIZATION
 
 _REPLACE = "replace"  # the operation that rewrites files and changes no row
 

@@ -6,24 +6,11 @@ hold for them as for every other object. What must never enter: what is in them.
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from io import BytesIO
-from typing import Any
 
-from pyiceberg.avro.file import AvroFile
-from pyiceberg.io import InputFile, OutputFile
-from pyiceberg.manifest import (
-    MANIFEST_ENTRY_SCHEMAS,
-    DataFile,
-    DataFileContent,
-    FileFormat,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    _inherit_from_manifest,
-    read_manifest_list,
-)
+from pyiceberg.manifest import ManifestEntry, ManifestFile, _inherit_from_manifest
 
 from arco.catalog.workspace import Workspace
+from arco.iceberg import manifest_files
 from arco.kernel.errors import BrokenInvariant, InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.ids import clip
 from arco.servo.execute.table_state import TableState
@@ -45,7 +32,7 @@ class TableFiles:
         if state.snapshot is None:
             return []
         location = str(state.snapshot["manifest-list"])
-        return list(read_manifest_list(HeldFile(location, await self._read(location))))
+        return manifest_files.manifests_in(await self._read(location), location)
 
     async def entries(self, manifests: Iterable[ManifestFile]) -> dict[str, list[ManifestEntry]]:
         """The entries of manifests by the manifest's path, those of removed files among them."""
@@ -88,58 +75,5 @@ class TableFiles:
 
 def entries_in(manifest: ManifestFile, data: bytes) -> list[ManifestEntry]:
     """The entries of a manifest that was read, with what they inherit from it."""
-    with AvroFile[ManifestEntry](
-        HeldFile(manifest.manifest_path, data),
-        MANIFEST_ENTRY_SCHEMAS[2],
-        read_types={-1: ManifestEntry, 2: DataFile},
-        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-    ) as reader:
-        return [_inherit_from_manifest(entry, manifest) for entry in reader]
-
-
-class HeldFile(InputFile):
-    """Bytes that were read already, for PyIceberg."""
-
-    def __init__(self, location: str, data: bytes) -> None:
-        super().__init__(location)
-        self._data = data
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def exists(self) -> bool:
-        return True
-
-    def open(self, seekable: bool = True) -> Any:  # noqa: FBT001 - PyIceberg's signature
-        return BytesIO(self._data)
-
-
-class MadeFile(OutputFile):
-    """Bytes that PyIceberg makes, kept until they are written."""
-
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self.data = b""
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def exists(self) -> bool:
-        return False
-
-    def to_input_file(self) -> InputFile:
-        return HeldFile(self.location, self.data)
-
-    def create(self, overwrite: bool = False) -> Any:  # noqa: FBT001 - PyIceberg's signature
-        return _Keeping(self)
-
-
-class _Keeping(BytesIO):
-    def __init__(self, file: MadeFile) -> None:
-        super().__init__()
-        self._file = file
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.data = self.getvalue()
-        super().close()
+    found = manifest_files.entries_in(data, manifest.manifest_path)
+    return [_inherit_from_manifest(entry, manifest) for entry in found]

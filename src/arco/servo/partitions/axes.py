@@ -81,7 +81,7 @@ class TimeAxis:
         return first, max(first, last)
 
     def ordinal(self, value: Scalar) -> int:
-        moment = self._moment(value)
+        moment = self.moment(value)
         ordinal = self.containing(moment)
         if self.first_moment(ordinal) != moment:
             raise InvalidInput(f"{self.name}={value} does not begin a period that is {self.period}")
@@ -108,7 +108,7 @@ class TimeAxis:
     def _unit(self) -> str:
         return "time" if self.period is Period.HOURLY else "date"
 
-    def _moment(self, value: Scalar) -> datetime:
+    def moment(self, value: Scalar) -> datetime:
         match value:
             case datetime():
                 return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -5,14 +5,20 @@ read a set of upstream ones, so a change upstream is known to concern exactly th
 that do not exist are left out by whoever asks. A mapping names dimensions; `check` says at definition time whether it fits.
 """
 
-from collections.abc import Callable
+from collections import abc
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco.kernel.errors import InvalidInput
-from arco.servo.partitions.axes import Axis, TimeAxis
+from arco.kernel.partition_key import Scalar
+from arco.servo.partitions.axes import Axis, Bounds, TimeAxis
 from arco.servo.partitions.partitioning import Partitioning, product
 from arco.servo.partitions.sets import PartitionSet
+
+Box = Sequence[Bounds]
+Values = abc.Mapping[str, Scalar]
+"""A partition by the values of its dimensions, or of some of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +94,9 @@ class Last:
 class Window:
     """The same period and its neighbours: from `first` to `last` periods away, along the shared time dimensions.
 
-    (0, 0) is the identity. A dimension that only one of the two has: downstream partitions read all of an extra upstream
-    dimension, and every value of an extra downstream dimension reads the same. A coarser downstream period reads all the
-    finer ones in it, a finer one reads the coarser that holds it.
+    (0, 0) is the identity. Periods are those of what is read. A dimension that only one of the two has: downstream partitions
+    read all of an extra upstream dimension, and every value of an extra downstream dimension reads the same. A coarser
+    downstream period reads all the finer ones in it, a finer one reads the coarser that holds it.
     """
 
     first: int = 0
@@ -104,7 +110,9 @@ class Window:
         if (self.first, self.last) != (0, 0):
             times = [axis.name for axis in upstream.axes if isinstance(axis, TimeAxis) and axis.name in shared]
             if self.dimension is not None and self.dimension not in times:
-                raise InvalidInput(f"{self.dimension} is not a time dimension of both", hint=f"both have {times or 'none'}")
+                raise InvalidInput(
+                    f"{self.dimension} is not a time dimension of both", hint=f"both have {', '.join(times) or 'none'}"
+                )
             if len(times) != 1 and self.dimension is None:
                 raise InvalidInput("a window needs one time dimension that both have", hint="name it")
         for name in shared:
@@ -114,68 +122,104 @@ class Window:
 
     def needed(self, downstream: PartitionSet, ends: Ends) -> PartitionSet:
         if ends.is_line:
-            return _moved_along(
-                downstream, *self._shift(self.first, self.last)(ends.upstream.axes[0].name), ends.all_upstream
-            )
-        return _carried(downstream, ends.downstream, ends.upstream, ends.all_upstream, self._shift(self.first, self.last))
+            return _moved_along(downstream, self.first, self.last, ends.all_upstream)
+        carried = _carried(downstream, ends.downstream, ends.upstream, ends.all_upstream)
+        return self._shifted(carried, ends, self.first, self.last) & ends.all_upstream
 
     def touched(self, upstream: PartitionSet, ends: Ends) -> PartitionSet:
         if ends.is_line:
-            shift = self._shift(-self.last, -self.first)(ends.upstream.axes[0].name)
-            return _moved_along(upstream, *shift, ends.all_downstream)
-        return _carried(upstream, ends.upstream, ends.downstream, ends.all_downstream, self._shift(-self.last, -self.first))
+            return _moved_along(upstream, -self.last, -self.first, ends.all_downstream)
+        shifted = self._shifted(upstream, ends, -self.last, -self.first)
+        return _carried(shifted, ends.upstream, ends.downstream, ends.all_downstream) & ends.all_downstream
 
     def describe(self) -> str:
         if (self.first, self.last) == (0, 0):
             return "identity"
         return f"window {self.first}..{self.last}{f' of {self.dimension}' if self.dimension else ''}"
 
-    def _shift(self, first: int, last: int) -> Callable[[str], tuple[int, int]]:
-        return lambda name: (first, last) if self.dimension in {None, name} else (0, 0)
+    def _shifted(self, partitions: PartitionSet, ends: Ends, before: int, after: int) -> PartitionSet:
+        """An upstream set, moved. Both ways it is moved upstream: a window counts in the periods of what is read."""
+        if not (before or after):
+            return partitions
+        for place, axis in enumerate(ends.upstream.axes):
+            if isinstance(axis, TimeAxis) and axis.name in ends.downstream.names and self.dimension in {None, axis.name}:
+                partitions = partitions.along(place, lambda first, end: (first + before, end + after))
+        return partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Two functions of the project's own, on sets. `name` stands for them in fingerprints."""
+    """A function of the project's own: from one partition, by its values, to those that it reads.
 
-    name: str
-    needs: Callable[[PartitionSet, Ends], PartitionSet]
-    touches: Callable[[PartitionSet, Ends], PartitionSet]
+    It is asked for one partition after the other, so it costs more than the others. A dimension that an answer does not name is
+    taken whole; a time stands for the period that it lies in; what is not there is left out.
+    """
+
+    needs: Callable[[dict[str, Scalar]], Iterable[Values]]
 
     def check(self, upstream: Partitioning, downstream: Partitioning) -> None:
         """Fits if its author says so."""
 
     def needed(self, downstream: PartitionSet, ends: Ends) -> PartitionSet:
-        return self.needs(downstream, ends) & ends.all_upstream
+        boxes = [box for point in downstream.points() for box in self._boxes(point, ends)]
+        return PartitionSet.of(len(ends.upstream.axes), boxes) & ends.all_upstream
 
     def touched(self, upstream: PartitionSet, ends: Ends) -> PartitionSet:
-        return self.touches(upstream, ends) & ends.all_downstream
+        found = [
+            [(one, one + 1) for one in point]
+            for point in ends.all_downstream.points()
+            if any(PartitionSet.box(box) & upstream for box in self._boxes(point, ends))
+        ]
+        return PartitionSet.of(len(ends.downstream.axes), found)
 
     def describe(self) -> str:
-        return f"custom {self.name}"
+        return f"custom {self.needs.__name__}"
+
+    def _boxes(self, point: Sequence[int], ends: Ends) -> Iterator[Box]:
+        """What one partition reads, as ordinals."""
+        if not ends.all_upstream:
+            return
+        for wanted in self.needs(dict(ends.downstream.key(point))):
+            unknown = sorted(set(wanted) - set(ends.upstream.names))
+            if unknown:
+                known = ", ".join(ends.upstream.names) or "none"
+                raise InvalidInput(
+                    f"{self.needs.__name__} names the dimension {unknown[0]!r}", hint=f"what is read has {known}"
+                )
+            spans = [_place_of(axis, wanted, _extent(ends.all_upstream, n)) for n, axis in enumerate(ends.upstream.axes)]
+            if all(spans):
+                yield [span for span in spans if span is not None]
+
+
+def _place_of(axis: Axis, wanted: Values, whole: Bounds) -> Bounds | None:
+    """The ordinals of one dimension that an answer means; None if there are none."""
+    if axis.name not in wanted:
+        return whole
+    value = wanted[axis.name]
+    if isinstance(axis, TimeAxis):
+        place = axis.containing(axis.moment(value))
+        return place, place + 1
+    try:
+        place = axis.ordinal(value)
+    except InvalidInput:
+        return None
+    return place, place + 1
 
 
 def _axis(partitioning: Partitioning, name: str) -> Axis:
     return next(axis for axis in partitioning.axes if axis.name == name)
 
 
-def _carried(
-    partitions: PartitionSet,
-    here: Partitioning,
-    there: Partitioning,
-    everything: PartitionSet,
-    shift: Callable[[str], tuple[int, int]],
-) -> PartitionSet:
-    """A set carried over to the other asset's axes, dimension by dimension."""
+def _carried(partitions: PartitionSet, here: Partitioning, there: Partitioning, everything: PartitionSet) -> PartitionSet:
+    """A set carried over to the other asset's axes, dimension by dimension. It may reach beyond what there is."""
     if not partitions or not everything:
         return PartitionSet.nothing(len(there.axes))
     whole = {axis.name: _extent(everything, place) for place, axis in enumerate(there.axes)}
     boxes = []
     for box in partitions.boxes():
         spans = dict(zip(here.names, box, strict=True))
-        boxes.append([_moved(axis, spans, here, shift, whole[axis.name]) for axis in there.axes])
-    carried = PartitionSet.of(len(there.axes), [bounds for parts in boxes for bounds in product(parts)])
-    return carried & everything
+        boxes.append([_spans(axis, spans, here, whole[axis.name]) for axis in there.axes])
+    return PartitionSet.of(len(there.axes), [bounds for parts in boxes for bounds in product(parts)])
 
 
 def _moved_along(partitions: PartitionSet, before: int, after: int, everything: PartitionSet) -> PartitionSet:
@@ -201,26 +245,17 @@ def _extent(partitions: PartitionSet, place: int) -> tuple[int, int]:
     return min(first for first, _ in bounds), max(end for _, end in bounds)
 
 
-def _moved(
-    axis: Axis,
-    spans: dict[str, tuple[int, int]],
-    here: Partitioning,
-    shift: Callable[[str], tuple[int, int]],
-    whole: tuple[int, int],
-) -> list[tuple[int, int]]:
-    name = axis.name
-    if name not in spans:
+def _spans(axis: Axis, spans: dict[str, Bounds], here: Partitioning, whole: Bounds) -> list[Bounds]:
+    """What a span of one asset's dimension is on the other's."""
+    if axis.name not in spans:
         return [whole]
-    first, end = spans[name]
-    source = _axis(here, name)
+    first, end = spans[axis.name]
+    source = _axis(here, axis.name)
     if isinstance(axis, TimeAxis) and isinstance(source, TimeAxis):
-        before, after = shift(name)
         if axis.period is source.period:
-            return [(first + before, end + after)]
-        # The target's periods that overlap the span of time; a shift counts in the target's periods.
-        begin = axis.containing(source.first_moment(first))
-        last = axis.containing(source.last_moment(end - 1))
-        return [(begin + before, last + 1 + after)]
+            return [(first, end)]
+        # The periods that overlap the span of time.
+        return [(axis.containing(source.first_moment(first)), axis.containing(source.last_moment(end - 1)) + 1)]
     found = []
     for ordinal in range(first, end):
         value = source.value(ordinal)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 
 PLAN_FORMAT = 1
@@ -15,7 +16,8 @@ PLAN_FORMAT = 1
 class PlannedInput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a task reads. `snapshot_id` is fixed now, or by the tasks of this plan that make it (`made_by`).
 
-    `since` is the snapshot that changes are read from: the one that the last publish read.
+    `since` is the snapshot that changes are read from: the one that the last publish read. `workspace` is the other workspace
+    whose table is read, where this one has not built the asset.
     """
 
     parameter: str
@@ -27,6 +29,7 @@ class PlannedInput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     made_by: tuple[str, ...] = ()
     versions: list[dict[str, Any]] = []
     files: tuple[str, ...] = ()
+    workspace: str = ""
 
 
 class Because(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -91,4 +94,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_plan(data: bytes) -> Plan:
-    return msgspec.json.decode(data, type=Plan)
+    try:
+        found = msgspec.json.decode(data, type=Plan)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"this is not a plan: {error}") from error
+    if found.spec.format != PLAN_FORMAT:
+        raise UnknownFormat(f"a plan of format {found.spec.format}")
+    return found

@@ -11,6 +11,7 @@ import msgspec
 
 from arco.kernel.asset_key import AssetKey
 from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.deferral import lent_by
 from arco.servo.plan.staleness import Reason, Stale, World, stale
 from arco.servo.sdk.definitions import InputDefinition
 
@@ -49,6 +50,7 @@ class Reads(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     versions: int
     note: str = ""
+    workspace: str = ""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +128,7 @@ def _upstream_first(world: World, key: AssetKey, wanted: PartitionSet) -> tuple[
     above = world.graph.upstream([key]) - {key}
     planned: dict[AssetKey, PartitionSet] = {}
     for one in world.graph.order:
-        if one in above and not world.graph.assets[one].is_source:
+        if one in above and not world.graph.assets[one].is_source and lent_by(world.snapshot, one) is None:
             whole = _whole(world, one, stale(world, one, world.everything(one), planned, force=False))
             if whole:
                 planned[one] = whole
@@ -204,6 +206,7 @@ def _reads(world: World, key: AssetKey, one: InputDefinition, wanted: PartitionS
         text=upstream.text(found.covered()),
         versions=len(found.pieces),
         note="" if table is None else table.note,
+        workspace="" if table is None else table.workspace,
     )
 
 

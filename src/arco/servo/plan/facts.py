@@ -33,6 +33,7 @@ class Materialization(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     checks_failed: tuple[str, ...] = ()
     table_uuid: str = ""
+    started_ms: int | None = None
 
 
 class HeldOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ class HeldOutput(msgspec.Struct, frozen=True, kw_only=True):
 class TableFact(msgspec.Struct, frozen=True, kw_only=True):
     """The table behind an asset as it is now. `versions` only for tables that others write, with a `note` if they are coarse.
 
-    `external_commit`: the content was last changed by somebody else, though the table is an asset's own.
+    `external_commit`: the content was last changed by somebody else, though the table is an asset's own. `workspace`: the other
+    workspace that it is in, if it is only read from there.
     """
 
     table_uuid: str
@@ -60,6 +62,7 @@ class TableFact(msgspec.Struct, frozen=True, kw_only=True):
     external_commit: bool = False
     schema_id: int | None = None
     note: str = ""
+    workspace: str = ""
 
 
 class FilesFact(msgspec.Struct, frozen=True, kw_only=True):

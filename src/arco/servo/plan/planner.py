@@ -8,54 +8,59 @@ soonest, and what that needs, goes first.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.limits import PLAN_TASKS_MAX
 from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.deferral import for_making
 from arco.servo.plan.document import PLAN_FORMAT, Plan, PlannedTask, PlanSpec
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.plan.parameters import overridden
-from arco.servo.plan.selection import select
 from arco.servo.plan.staleness import Stale, World, stale
 from arco.servo.plan.tasks import Deployed, Made, TaskMaker
-from arco.servo.sdk.definitions import AssetDefinition
+from arco.servo.sdk.definitions import AssetDefinition, Mode
 from arco.servo.sdk.graph import Graph
+from arco.servo.sdk.selection import select
 
 __all__ = ["Deployed", "Mode", "PlanRequest", "plan"]
 
 
-class Mode(StrEnum):
-    STALE = "stale"  # what is not as its inputs and its code are now
-    FORCE = "force"  # everything that is asked for
-    BACKFILL = "backfill"  # what was never published
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What somebody wants. `partitions` per dimension, as written on a command line."""
+    """What somebody wants. `partitions` per dimension, as written on a command line.
+
+    `due_by_ms`: what is fresh now, and not at that moment any more, is stale already. `partitions_per_task`: how many a task
+    takes at most, where its asset does not say fewer.
+    """
 
     words: tuple[str, ...] = ()
     partitions: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = Mode.STALE
     parameters: Mapping[str, str] = field(default_factory=dict)
     tasks_max: int = PLAN_TASKS_MAX
+    due_by_ms: int | None = None
+    partitions_per_task: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions_per_task is not None and self.partitions_per_task < 1:
+            raise InvalidInput(f"tasks of {self.partitions_per_task} partitions", hint="at least 1")
 
 
 def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: PlanRequest) -> Plan:
     """The plan of a request. The same four give the same plan, whoever asks and whenever."""
     graph = overridden(graph, request.parameters)
-    world = World(graph, snapshot)
     chosen = select(graph, request.words)
+    world = World(graph, for_making(snapshot, chosen))
     priorities = _priorities(graph)
     made: dict[AssetKey, Made] = {}
     tasks: list[PlannedTask] = []
     for key in graph.order:
         if key in chosen:
             wanted = _wanted(world, graph.assets[key], request)
-            found = _stale(world, key, wanted, made, request.mode)
-            mine, made[key] = TaskMaker(world, key, deployed, priorities[key], made).tasks(found)
+            found = _stale(world, key, wanted, made, request)
+            maker = TaskMaker(world, key, deployed, priorities[key], made, request.partitions_per_task)
+            mine, made[key] = maker.tasks(found)
             tasks.extend(mine)
             if len(tasks) > request.tasks_max:
                 raise TooLarge(
@@ -88,14 +93,18 @@ def _check_dimensions(world: World, chosen: set[AssetKey], request: PlanRequest)
     known = {name for key in chosen for name in world.partitioning(key).names}
     unknown = sorted(set(request.partitions) - known)
     if unknown:
-        raise InvalidInput(f"no selected asset has a dimension {unknown[0]!r}", hint=f"there are {sorted(known) or 'none'}")
+        raise InvalidInput(
+            f"no selected asset has a dimension {unknown[0]!r}", hint=f"there are {', '.join(sorted(known)) or 'none'}"
+        )
 
 
-def _stale(world: World, key: AssetKey, wanted: PartitionSet, made: Mapping[AssetKey, Made], mode: Mode) -> list[Stale]:
-    if mode is Mode.BACKFILL:
+def _stale(
+    world: World, key: AssetKey, wanted: PartitionSet, made: Mapping[AssetKey, Made], request: PlanRequest
+) -> list[Stale]:
+    if request.mode is Mode.BACKFILL:
         wanted -= world.present(key)
     planned = {one.key: made[one.key].whole for _, one in world.graph.inputs(key) if one.key in made}
-    return stale(world, key, wanted, planned, force=mode is Mode.FORCE)
+    return stale(world, key, wanted, planned, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
 
 
 def _priorities(graph: Graph) -> dict[AssetKey, int]:

@@ -9,14 +9,25 @@ from collections.abc import Iterable
 import msgspec
 
 from arco.ledger.envelope import Event
-from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, OUTPUT_HELD, MaterializationCompleted, OutputHeld
+from arco.ledger.execution_events import (
+    MATERIALIZATION_COMPLETED,
+    OUTPUT_DISCARDED,
+    OUTPUT_HELD,
+    MaterializationCompleted,
+    OutputDiscarded,
+    OutputHeld,
+)
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization
+
+OUTPUT = "output"
+"""What a decision is about, if it is about a whole output and not about rows that were set aside."""
 
 
 def recorded(events: Iterable[Event], names: dict[str, str]) -> dict[str, AssetFacts]:
     """The facts of each asset by its key now. `names` maps asset ids to keys: a renamed asset keeps what it published."""
     made: dict[str, dict[str, Materialization]] = {}
     held: dict[str, dict[str, HeldOutput]] = {}
+    discarded: set[str] = set()
     for event in events:
         if event.type == MATERIALIZATION_COMPLETED:
             done = MaterializationCompleted.of(event)
@@ -28,10 +39,14 @@ def recorded(events: Iterable[Event], names: dict[str, str]) -> dict[str, AssetF
             key = names.get(kept.asset_id)
             if key is not None:
                 held.setdefault(key, {}).setdefault(kept.materialization_id, _held(kept, str(event.position)))
+        elif event.type == OUTPUT_DISCARDED:
+            gone = OutputDiscarded.of(event)
+            discarded |= {gone.materialization_id} if gone.what == OUTPUT else set()
     facts: dict[str, AssetFacts] = {}
     for key in sorted({*made, *held}):
         ordered = tuple(sorted(made.get(key, {}).values(), key=lambda one: (one.position, one.id)))
-        kept_back = tuple(sorted(held.get(key, {}).values(), key=lambda one: (one.position, one.id)))
+        still = (one for one in held.get(key, {}).values() if one.id not in discarded)
+        kept_back = tuple(sorted(still, key=lambda one: (one.position, one.id)))
         facts[key] = AssetFacts(materializations=ordered, held=kept_back)
     return facts
 
@@ -52,6 +67,7 @@ def _fact(done: MaterializationCompleted, position: str) -> Materialization:
         bytes=done.bytes,
         checks_failed=done.checks_failed,
         table_uuid=done.table_uuid,
+        started_ms=done.started_ms,
     )
 
 

@@ -22,6 +22,7 @@ from arco.kernel.asset_key import AssetKey
 from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import Layer, PartitionSet
+from arco.servo.plan.deferral import lent_by
 from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
 from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
@@ -87,7 +88,7 @@ class World:
 
     def _read_versions(self, key: AssetKey) -> Versions:
         facts, scribe = self.snapshot.of(key), self.scribe(key)
-        if self.graph.assets[key].is_source:
+        if self.graph.assets[key].is_source or (lent_by(self.snapshot, key) and not facts.materializations):
             if facts.table is None:
                 return Versions(scribe.axes)
             if facts.table.versions is not None:
@@ -152,12 +153,18 @@ class World:
 
 
 def stale(
-    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet], *, force: bool
+    world: World,
+    key: AssetKey,
+    wanted: PartitionSet,
+    planned: Mapping[AssetKey, PartitionSet],
+    *,
+    force: bool,
+    due_by_ms: int | None = None,
 ) -> list[Stale]:
     """What of `wanted` has to be made, each partition once, with the first reason that holds."""
     found: list[Stale] = []
     left = wanted
-    for one in _candidates(world, key, wanted, planned, force=force):
+    for one in (*_candidates(world, key, wanted, planned), *_asked_for(world, key, wanted, due_by_ms, force=force)):
         part = one.partitions & left
         if part:
             found.append(Stale(part, one.reason, one.detail))
@@ -166,7 +173,7 @@ def stale(
 
 
 def _candidates(
-    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet], *, force: bool
+    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet]
 ) -> Iterator[Stale]:
     asset, facts = world.graph.assets[key], world.snapshot.of(key)
     current = list(world.current(key))
@@ -184,11 +191,18 @@ def _candidates(
         yield Stale(
             partitions, Reason.QUARANTINED, f"the last output was held back: {', '.join(kept.reasons) or kept.action}"
         )
-    if asset.fresh_within_s is not None:
-        for one, partitions in current:
-            age_s = (world.snapshot.at_ms - one.published_ms) // 1000
-            if age_s > asset.fresh_within_s:
-                yield Stale(partitions, Reason.DEADLINE, f"published {age_s} s ago, fresh within {asset.fresh_within_s} s")
+
+
+def _asked_for(world: World, key: AssetKey, wanted: PartitionSet, due_by_ms: int | None, *, force: bool) -> Iterator[Stale]:
+    """What is too old, or will be at the moment that is asked about; and what is made whatever it is."""
+    within_s, now_ms = world.graph.assets[key].fresh_within_s, world.snapshot.at_ms
+    for one, partitions in world.current(key) if within_s is not None else ():
+        age_s = (now_ms - one.published_ms) // 1000
+        if age_s > (within_s or 0):
+            yield Stale(partitions, Reason.DEADLINE, f"published {age_s} s ago, fresh within {within_s} s")
+        elif due_by_ms is not None and (due_by_ms - one.published_ms) // 1000 > (within_s or 0):
+            left_s = (within_s or 0) - age_s
+            yield Stale(partitions, Reason.DEADLINE, f"fresh for {left_s} s more, and it has to be made before")
     if force:
         yield Stale(wanted, Reason.FORCED, "asked for")
 

@@ -60,10 +60,18 @@ class TaskMaker:
     """Makes the tasks of one asset."""
 
     def __init__(
-        self, world: World, key: AssetKey, deployed: Deployed, priority: int, made: Mapping[AssetKey, Made]
+        self,
+        world: World,
+        key: AssetKey,
+        deployed: Deployed,
+        priority: int,
+        made: Mapping[AssetKey, Made],
+        partitions_max: int | None = None,
     ) -> None:
         self._world = world
         self._asset = world.graph.assets[key]
+        limits = [one for one in (self._asset.partitions_per_task, partitions_max) if one is not None]
+        self._partitions_max = min(limits, default=None)
         self._partitioning = world.partitioning(key)
         self._scribe = world.scribe(key)
         self._facts = world.snapshot.of(key)
@@ -88,7 +96,7 @@ class TaskMaker:
 
     def _pieces(self, whole: PartitionSet) -> Iterator[PartitionSet]:
         """Shares of a set, each of at most as many partitions as a task takes."""
-        limit = self._asset.partitions_per_task
+        limit = self._partitions_max
         if not whole:
             return
         if limit is None or self._asset.write.mode is WriteMode.FULL or whole.count() <= limit:
@@ -168,6 +176,7 @@ class _Reader:
         self._made = made.get(one.asset)
         table = world.snapshot.of(one.asset).table
         self._snapshot_id = None if table is None else table.snapshot_id
+        self._workspace = "" if table is None else table.workspace
         last = facts.materializations[-1] if facts.materializations else None
         if one.kind is InputKind.CHANGES and last is not None and last.code == world.graph.assets[key].fingerprint:
             # Where changes begin: what the last publish read, if it was made by the code there is now.
@@ -187,6 +196,7 @@ class _Reader:
             since=self._since,
             made_by=() if self._made is None else self._made.makers(needed),
             versions=[] if self._upstream is None else self._world.versions_of(self._upstream, needed),
+            workspace=self._workspace,
         )
 
 

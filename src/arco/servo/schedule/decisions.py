@@ -4,6 +4,7 @@ Everything here may be decided many times: an entry counts only if its slot was 
 asked of the newer state. What must never enter: waiting, the store, and anything that is remembered between two decisions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,6 +17,7 @@ from arco.ledger.run_entries import (
     TaskBlocked,
     TaskCancelled,
     TaskClaimed,
+    TaskDispatched,
     TaskFailed,
     TaskPublished,
     TaskQuarantined,
@@ -23,8 +25,9 @@ from arco.ledger.run_entries import (
     TaskSkipped,
     TaskStarted,
 )
-from arco.ledger.run_state import ACTIVE, ENDED, LOST_LEASE, RunState, TaskState, stops_the_run
+from arco.ledger.run_state import ACTIVE, ENDED, LOST_LEASE, RunState, TaskState, TaskStatus, stops_the_run
 from arco.quality.gates import EFFECTS, Action, TaskEnd
+from arco.servo.schedule.envelopes import Signer
 from arco.servo.schedule.executor import TaskPolicy
 from arco.servo.sdk.definitions import Retry
 
@@ -35,13 +38,22 @@ LOST_LEASES_MAX = 10
 """How many workers a task may outlive before it is taken to be what kills them."""
 
 
+HANDED_OUT_AHEAD = 2
+"""For each task that may be under way so many are handed out: whoever ends one finds the next signed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims, for how long it may be silent, and how many tasks it may have at once."""
+    """Who claims, for how long it may be silent, and how many tasks it may have at once.
+
+    `may`: which of them it may have, beside that. `hands_out`: with what it signs tasks for others, if it does.
+    """
 
     worker: str
     lease_s: float
     slots: int
+    may: Callable[[str, TaskState], bool] | None = None
+    hands_out: Signer | None = None
 
 
 def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
@@ -61,27 +73,68 @@ def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry
     while state.doomed and len(made) < FOLLOWING_ENTRIES_MAX:
         task, because = next(iter(state.doomed.items()))
         add(TaskSkipped(task=task, because=because))
-    if state.run.stopping is not None:
-        waiting = (one for one, its in state.tasks.items() if its.status not in ENDED | ACTIVE)
+    if state.run.published:
+        for one in _staged(state)[: FOLLOWING_ENTRIES_MAX - len(made)]:
+            add(landed_entry(one, snapshot_id=state.task(one.task).snapshot_id))
+    elif state.run.stopping is not None:
+        # What is staged waits until it is certain that it is not published (PROTOCOLS P2).
+        kept = ENDED | ACTIVE | ({TaskStatus.STAGED} if state.run.undecided is not None else set())
+        waiting = (one for one, its in state.tasks.items() if its.status not in kept)
         for task in list(islice(waiting, FOLLOWING_ENTRIES_MAX - len(made))):
             add(TaskCancelled(task=task, attempt=state.task(task).attempt, reason=state.run.stopping))
     else:
-        for task in _to_claim(state, claimant, now_ms):
-            number = state.task(task).attempt + 1
-            add(
-                TaskClaimed(task=task, attempt=number, worker=claimant.worker, lease_s=claimant.lease_s),
-                TaskStarted(task=task, attempt=number),
-            )
+        add(*_handed_out(state, claimant.hands_out, now_ms))
+        add(*_claimed(state, claimant, now_ms))
     if not state.open_tasks:
         add(RunFinished(status=state.final_status()))
     return made
 
 
+def _staged(state: RunState) -> list[OutputStaged]:
+    """What an atomic run has published with all of it, and not yet task by task."""
+    return [its.staged for its in state.tasks.values() if its.status is TaskStatus.STAGED and its.staged is not None]
+
+
+def _handed_out(state: RunState, signer: Signer | None, now_ms: int) -> list[AnyEntry]:
+    if signer is None:
+        return []
+    numbered = [(task, state.task(task).attempt + 1) for task in _to_hand_out(state, signer, now_ms)]
+    return [
+        TaskDispatched(task=task, attempt=number, envelope=signer.sign(task, number, now_ms)) for task, number in numbered
+    ]
+
+
+def _claimed(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
+    made: list[AnyEntry] = []
+    for task in _to_claim(state, claimant, now_ms):
+        number = state.task(task).attempt + 1
+        made.append(TaskClaimed(task=task, attempt=number, worker=claimant.worker, lease_s=claimant.lease_s))
+        made.append(TaskStarted(task=task, attempt=number))
+    return made
+
+
 def _to_claim(state: RunState, claimant: Claimant, now_ms: int) -> list[str]:
     created = state.run.created
+    if state.run.paused is not None:
+        return []
     mine = sum(state.tasks[task].worker == claimant.worker for task in state.active)
     room = min(claimant.slots - mine, (created.max_parallelism if created else 0) - len(state.active))
-    return state.to_claim(room, now_ms) if room > 0 else []
+    may = claimant.may
+    if room <= 0 or may is None:
+        return state.to_claim(room, now_ms) if room > 0 else []
+    return state.to_claim(room, now_ms, lambda task: may(task, state.tasks[task]))
+
+
+def _to_hand_out(state: RunState, signer: Signer, now_ms: int) -> list[str]:
+    """What is next and has no envelope that a worker would take: none, one of an attempt before, or one that expires."""
+    created = state.run.created
+    room = HANDED_OUT_AHEAD * (created.max_parallelism if created else 0)
+
+    def is_missing(task: str) -> bool:
+        its = state.tasks[task]
+        return signer.refusal(its.envelope, task, its.attempt + 1, now_ms) is not None
+
+    return [task for task in state.to_claim(room, now_ms) if is_missing(task)]
 
 
 def _is_overdue(state: RunState, now_ms: int) -> bool:

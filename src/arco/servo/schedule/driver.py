@@ -8,8 +8,8 @@ What must never enter: how a task is executed, and any state that another driver
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -27,11 +27,17 @@ from arco.ledger.run_state import RunState, TaskState
 from arco.servo.plan.document import Plan
 from arco.servo.schedule.claims import Claims
 from arco.servo.schedule.decisions import Claimant, follow_up, run_deadline_ms
+from arco.servo.schedule.envelopes import Signer
 from arco.servo.schedule.executor import Announcer, Executor, NoObserver, Observer, TaskPolicy, no_events
+from arco.servo.schedule.hand_over import ANYTHING
 from arco.servo.schedule.log_writer import LogWriter
 from arco.servo.schedule.outbox import deliver, named
+from arco.servo.schedule.pools import Holding, Need, Pools
+from arco.servo.schedule.reserving import Reserving, is_over_elsewhere
 from arco.servo.schedule.settling import Settler
-from arco.servo.schedule.work import Stopped, Work, Workshop, conclude, lost_lease
+from arco.servo.schedule.slots import Slots
+from arco.servo.schedule.together import Together, TogetherCommitter
+from arco.servo.schedule.work import Stopped, Work, Workshop, conclude, handed_back, lost_lease, unsigned
 from arco.storage.port import ObjectStore
 from arco.storage.readback import pause_s
 
@@ -40,21 +46,30 @@ _DELIVERIES_MAX = 6
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a driver stands on."""
+    """What a driver stands on. `together` commits the outputs of an atomic run."""
 
     store: ObjectStore
     settler: Settler
     appender: Appender
     clock: Clock
     entropy: Entropy
+    together: TogetherCommitter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to drive. `slots`: how many tasks at once in this process. `seize`: claims that are found are taken for silent."""
+    """How to drive. `slots`: how many tasks at once in this process, of this run alone or shared with others; 0 executes nothing.
+
+    `seize`: claims that are found are taken for silent. `needs`: what tasks need of pools. `hands_out`: sign tasks for workers;
+    `asks_for`: run only what is signed. `tell`: called when others have something to look at.
+    """
 
     policies: Mapping[str, TaskPolicy] = field(default_factory=dict)
-    slots: int | None = None
+    slots: int | Slots | None = None
+    needs: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
+    hands_out: Signer | None = None
+    asks_for: Signer | None = None
+    tell: Callable[[str], None] = lambda _: None
     lease_s: float = TASK_LEASE_S
     poll_s: float = RUN_POLL_S
     observer: Observer = field(default_factory=NoObserver)
@@ -68,14 +83,19 @@ class Driver:
     def __init__(self, ground: Ground, log: RunLog, plan: Plan, executor: Executor, options: Options | None = None) -> None:
         self._options = options or Options()
         self._ground = ground
+        self._woken = asyncio.Event()
+        self._at_work = asyncio.Event()
         self._clock = ground.clock
         self._ulids = UlidSource(ground.clock, ground.entropy)
         self.worker = WorkerId(self._ulids.next())
         self._log = log
         log.writer = str(self.worker)
         log.on_batch = self._seen
-        slots, tasks = self._options.slots, len(plan.spec.tasks)
-        self._claimant = Claimant(str(self.worker), self._options.lease_s, tasks if slots is None else slots)
+        self._slots = len(plan.spec.tasks) if self._options.slots is None else self._options.slots
+        if isinstance(self._slots, Slots):
+            self._slots.join(self, self._woken.set)
+        may = self._may_claim if self._options.needs or self._options.asks_for else None
+        self._claimant = Claimant(str(self.worker), self._options.lease_s, 0, may, self._options.hands_out)
         self._planned = {task.id: task for task in plan.spec.tasks}
         self._writer = LogWriter(log, self._follow_up, self._announced, ground.clock, ground.entropy)
         self._claims = Claims(ground.store, log.scope, log.run, str(self.worker), ground.clock, ground.entropy)
@@ -95,9 +115,15 @@ class Driver:
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._beats: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
+        self._together = self._atomically(ground)
+        self._publishing: asyncio.Task[None] | None = None
         self._delivered = 0
         self._cancel: RunCancelRequested | None = None
-        self._woken = asyncio.Event()
+        self._news = False
+        self._is_leaving = False
+        lease_s, over = self._options.lease_s, self._is_over
+        pools = Pools(ground.store, log.scope, str(log.run), str(self.worker), lease_s, ground.clock, ground.entropy, over)
+        self._reserving = Reserving(pools, self._options.needs)
 
     @property
     def run(self) -> RunId:
@@ -112,6 +138,26 @@ class Driver:
         self._cancel = self._cancel or RunCancelRequested(who=who, reason=reason)
         self._woken.set()
 
+    def hear(self) -> None:
+        """Somebody says that the log has news. May be called at any time."""
+        self._news = True
+        self._woken.set()
+
+    def leave(self) -> None:
+        """Claim nothing more; `drive` returns when what runs here has ended. May be called at any time."""
+        self._is_leaving = True
+        self._woken.set()
+
+    def hand_back(self) -> None:
+        """Stop what runs here, settle it and leave it to others. May be called at any time."""
+        for work in self._works.values():
+            work.stop(handed_back(str(self.worker)))
+
+    @property
+    def busy(self) -> int:
+        """How many tasks are under way here."""
+        return len(self._works)
+
     async def drive(self) -> RunState:
         """Until the run has finished and its events are in the ledger, as far as the store lets them.
 
@@ -123,6 +169,8 @@ class Driver:
             await self._writer.propose(self._cancelled, on_news=True)
             while not self.state.is_finished:
                 await self._pass()
+                if self._is_leaving and not self._tasks:
+                    return self.state
                 if not self.state.is_finished:
                     await self._wait()
             await self._settle_accounts()
@@ -140,6 +188,8 @@ class Driver:
             self._beats.result()
         if self._cancel is not None and self.state.run.cancel is None:
             await self._writer.propose(self._cancelled)
+        await self._reserve()
+        self._share()
         if self._due():
             await self._writer.nudge()
         self._launch()
@@ -147,6 +197,7 @@ class Driver:
             for work in self._works.values():
                 work.stop(Stopped(None, self.state.run.stopping))
         await self._take_over()
+        self._maybe_publish()
         self._maybe_deliver()
 
     def _launch(self) -> None:
@@ -156,8 +207,14 @@ class Driver:
             mark = (task, its.attempt)
             if its.worker != str(self.worker) or mark in self._tasks:
                 continue
+            refusal = self._refusal(task, its, its.attempt)
+            if refusal is not None:
+                # It was signed when it was claimed, and a process may sleep between two lines.
+                self._start(mark, conclude(self._shop, task, its.attempt, unsigned(refusal), self._policy(task)))
+                continue
             work = Work(self._shop, self._planned[task], its.attempt, self._policy(task))
             self._works[mark] = work
+            self._at_work.set()
             self._start(mark, work.go())
 
     async def _take_over(self) -> None:
@@ -196,10 +253,63 @@ class Driver:
                 self._claims.forget(mark[0])
                 running.result()
 
+    # Slots
+
+    async def _reserve(self) -> None:
+        """Take what the next tasks need of pools before they are claimed, and give back what is needed no more."""
+        if not self._options.needs:
+            return
+        if await self._reserving.let_go(self.state, str(self.worker)):
+            self._options.tell(ANYTHING)
+        room = 0 if self._is_leaving else self._room()
+        if room > 0:
+            await self._reserving.take_next(self.state, room, self._clock.now_ms())
+            self._at_work.set()
+
+    def _share(self) -> None:
+        """How many of this process's slots this run has, as far as it can use them."""
+        if isinstance(self._slots, Slots):
+            room = 0 if self._is_leaving else max(0, self._room())
+            wants = len(self.state.to_claim(room, self._clock.now_ms(), self._fits)) if room else 0
+            mine = self._mine()
+            self._slots.adjust(self, busy=mine, wants=mine + wants, may_shrink=self._writer.is_idle)
+
+    def _mine(self) -> int:
+        return sum(self.state.tasks[task].worker == str(self.worker) for task in self.state.active)
+
+    def _room(self) -> int:
+        created = self.state.run.created
+        if created is None or self.state.run.stopping is not None:
+            return 0
+        slots = self._slots.total if isinstance(self._slots, Slots) else self._slots
+        return min(created.max_parallelism - len(self.state.active), slots - self._mine())
+
+    def _limit(self) -> int:
+        if self._is_leaving:
+            return 0
+        return self._slots.limit(self) if isinstance(self._slots, Slots) else self._slots
+
+    def _fits(self, task: str) -> bool:
+        return self._may_claim(task, self.state.tasks[task])
+
+    def _may_claim(self, task: str, its: TaskState) -> bool:
+        if self._options.needs and not self._reserving.is_free_for(task, its.attempt + 1):
+            return False
+        return self._refusal(task, its, its.attempt + 1) is None
+
+    def _refusal(self, task: str, its: TaskState, attempt: int) -> str | None:
+        """Why an attempt is not to be run here: it needs a signature, and has none that counts."""
+        asks_for = self._options.asks_for
+        return None if asks_for is None else asks_for.refusal(its.envelope, task, attempt, self._clock.now_ms())
+
+    async def _is_over(self, holding: Holding) -> bool:
+        log = self._log
+        return await is_over_elsewhere(self._ground.store, log.scope, log, holding, self._clock, self._ground.entropy)
+
     # Deciding
 
     def _follow_up(self, state: RunState) -> list[AnyEntry]:
-        made = follow_up(state, self._claimant, self._clock.now_ms())
+        made = follow_up(state, replace(self._claimant, slots=self._limit()), self._clock.now_ms())
         if made and any(one <= self._delivered for one in state.owed):
             made.append(EventsAppended(through=self._delivered))
             state.apply(made[-1], self._clock.now_ms())
@@ -233,24 +343,30 @@ class Driver:
             self._options.observer.saw(entry, self.state)
             if isinstance(entry, TaskClaimed) and entry.worker == str(self.worker):
                 reach("run.task_claimed")
+        if batch.writer == str(self.worker):
+            self._options.tell(str(self.run))
         self._woken.set()
 
     # Waiting
 
     async def _wait(self) -> None:
         """Until something happens here, or it is time to look at what happened elsewhere."""
-        if self._woken.is_set():
-            return
+        if not self._woken.is_set():
+            self._news = await self._sleep() or self._news
+        if self._news:
+            self._news = False
+            await self._writer.look()
+
+    async def _sleep(self) -> bool:
+        """Until somebody wakes us; True if nobody did before it was time to look."""
         woken = asyncio.get_running_loop().create_task(self._woken.wait())
         timer = asyncio.get_running_loop().create_task(self._clock.sleep(self._pause_s()))
         try:
             await asyncio.wait({woken, timer}, return_when=asyncio.FIRST_COMPLETED)
-            slept = timer.done()
+            return timer.done()
         finally:
             woken.cancel()
             timer.cancel()
-        if slept:
-            await self._writer.look()
 
     def _pause_s(self) -> float:
         """Until the next task may be tried again, or the run is out of time; no longer than until the next look."""
@@ -265,6 +381,9 @@ class Driver:
     async def _beat(self) -> None:
         """Signs of life of everything that runs here, well within the lease."""
         while True:
+            if not self._works and not self._reserving.pools.taken:
+                self._at_work.clear()
+                await self._at_work.wait()
             await self._clock.sleep(self._claimant.lease_s / 3)
             for (task, attempt), work in list(self._works.items()):
                 try:
@@ -273,6 +392,23 @@ class Driver:
                     work.stop(None)
                 except (RetryLater, AskHistory):
                     continue
+            await self._reserving.renew()
+
+    # Atomic runs
+
+    def _atomically(self, ground: Ground) -> Together | None:
+        if ground.together is None:
+            return None
+        return Together(self.run, self._writer, ground.together, ground.clock, ground.entropy)
+
+    def _maybe_publish(self) -> None:
+        """Bring everything that an atomic run staged to its one decision, beside everything else."""
+        if self._publishing is not None and self._publishing.done():
+            self._publishing.result()
+            self._publishing = None
+        if self._together is not None and self._publishing is None and self._together.is_due():
+            self._publishing = asyncio.get_running_loop().create_task(self._together.go())
+            self._publishing.add_done_callback(lambda _: self._woken.set())
 
     # Events
 
@@ -312,6 +448,8 @@ class Driver:
 
     def _abandon(self) -> None:
         """Stop everything that still runs here without another word: whoever resumes the run settles it."""
-        for running in (*self._tasks.values(), self._beats, self._delivery):
+        if isinstance(self._slots, Slots):
+            self._slots.leave(self)
+        for running in (*self._tasks.values(), self._beats, self._delivery, self._publishing):
             if running is not None:
                 running.cancel()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from arco.kernel.ids import MaterializationId, RunId, TaskId
 from arco.ledger.drafts import Draft
-from arco.ledger.run_entries import AnyEntry, Failure
+from arco.ledger.run_entries import AnyEntry, Failure, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import Action
 from arco.servo.plan.document import PlannedTask
@@ -42,7 +42,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What was written and checked, and what the gate decided. `commit` is None if nothing is to be committed."""
+    """What was written and checked, and what the gate decided. `commit` is None if nothing is to be committed.
+
+    In an atomic run nothing is committed here: `commits` wait for the run, and made the snapshot that its tasks read.
+    """
 
     action: Action
     commit: Commit | None
@@ -50,6 +53,8 @@ class Output:
     checks: tuple[Mapping[str, Any], ...] = ()
     decision: Mapping[str, Any] = field(default_factory=dict)
     events: tuple[Draft, ...] = ()
+    commits: tuple[StagedCommit, ...] = ()
+    snapshot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,8 @@ class Attempt(Protocol):
     async def stage(self, output: Output) -> Ticket:
         """Write down what is about to be committed, and with what; Fenced if the attempt is over.
 
-        A commit that the catalog refuses may be sent again with the next key (`publish_keys.py`), or staged again.
+        A commit that the catalog refuses may be sent again with the next key (`publish_keys.py`), or staged again. In an atomic
+        run this is the end of the attempt; Conflict if another task staged something for the same table meanwhile.
         """
         ...
 

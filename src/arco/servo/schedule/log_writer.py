@@ -62,6 +62,11 @@ class LogWriter:
     def state(self) -> RunState:
         return self.log.state
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being decided."""
+        return not self._waiting and (self._running is None or self._running.done())
+
     async def propose(self, decide: Decide, *, on_news: bool = False) -> None:
         """Have something decided. Returns when the log says so; raises why it does not follow, or that the store is silent."""
         proposal = _Proposal(decide, asyncio.get_running_loop().create_future(), on_news)

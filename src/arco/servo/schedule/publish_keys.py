@@ -16,27 +16,27 @@ anything, and is then settled like any other.
 import uuid
 
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import MaterializationId, RunId, TaskId, encode_ulid
-
-MATERIALIZATION = "arco.materialization-id"
-"""The word of a snapshot's summary that says which materialization made it."""
+from arco.kernel.ids import RunId, TaskId
 
 _HASH_BITS = 80
 
 
 def publish_key(run: str, task: str, attempt: int, rebase: int, at_ms: int) -> str:
     """The idempotency key of one commit of one attempt: a UUID of version 7 whose random part says whose it is."""
-    drawn = int(fingerprint("publish", run, task, str(attempt), str(rebase))[:32], 16)
+    return _key_of(fingerprint("publish", run, task, str(attempt), str(rebase)), at_ms)
+
+
+def together_key(run: str, number: int, at_ms: int) -> str:
+    """The key of the transaction that publishes an atomic run."""
+    return _key_of(fingerprint("publish together", run, str(number)), at_ms)
+
+
+def _key_of(digest: str, at_ms: int) -> str:
+    drawn = int(digest[:32], 16)
     value = (at_ms & (1 << 48) - 1) << _HASH_BITS | drawn & (1 << _HASH_BITS) - 1
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return str(uuid.UUID(int=value))
-
-
-def materialization_id(run: RunId, task: TaskId) -> MaterializationId:
-    """One for all attempts of a task in a run: an attempt that finds it in the table's history has nothing left to do."""
-    drawn = int(fingerprint("materialization", run, task)[:20], 16)
-    return MaterializationId(encode_ulid(run.time_ms << _HASH_BITS | drawn))
 
 
 def snapshot_id(run: RunId, task: TaskId, attempt: int) -> int:

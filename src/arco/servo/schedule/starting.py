@@ -5,6 +5,7 @@ with one key, in one moment or a day apart, start one run, and a request whose s
 The key lives as long as its run.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,26 +14,32 @@ import msgspec
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown
+from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import KeyHash, RunId, UlidSource
+from arco.kernel.limits import TRANSACTION_TABLES_EVER_MAX, TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.run_entries import OnFailure, RunCreated, Trigger
 from arco.ledger.run_log import RunLog, write_plan
-from arco.ledger.run_state import Outline
+from arco.ledger.run_outline import Outline
 from arco.servo.plan.document import Plan, decode_plan
+from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.outbox import named
 from arco.storage.keys import RunRequestKey
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
 from arco.storage.readback import put_settled
 
 _KEY_CHARS_MAX = 200
+_FORMAT, _FORMAT_VERSION = "arco.run_request", 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """How a plan is to be run. `about` is what the key was given for: the same key for something else is refused."""
+    """How a plan is to be run. `about` is what the key was given for: the same key for something else is refused.
+
+    `project`: whose run it is, for workers and schedulers to find it by; without one nobody is told of it.
+    """
 
     trigger: Trigger = Trigger.MANUAL
     who: str = "anonymous"
@@ -41,6 +48,9 @@ class RunRequest:
     on_failure: OnFailure = OnFailure.KEEP_GOING
     idempotency_key: str | None = None
     about: str = ""
+    project: str | None = None
+    atomic: bool = False
+    transaction_tables: int = TRANSACTION_TABLES_MAX
     announce: Callable[[RunId], tuple[Draft, ...]] = lambda _: ()
 
     def __post_init__(self) -> None:
@@ -50,6 +60,10 @@ class RunRequest:
             raise InvalidInput(f"a run that may take {self.timeout_s:g} s", hint="give it some time, or leave it out")
         if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= _KEY_CHARS_MAX:
             raise InvalidInput("an idempotency key has 1 to 200 characters")
+        if not 1 <= self.transaction_tables <= TRANSACTION_TABLES_EVER_MAX:
+            raise InvalidInput(
+                f"a transaction over {self.transaction_tables} tables", hint=f"1 to {TRANSACTION_TABLES_EVER_MAX}"
+            )
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -77,13 +91,23 @@ async def start_run(
 
     After OutcomeUnknown, ask again with the same key; without a key, a run may have been created that nobody drives.
     """
-    ulids = UlidSource(clock, entropy)
-    run = RunId(ulids.next())
+    run = RunId(UlidSource(clock, entropy).next())
     if request.idempotency_key is not None:
         run = await _run_of(store, scope, run, request, clock, entropy)
         reach("run.key_bound")
-    stored = await write_plan(store, scope, run, plan.encode(), clock, entropy)
+    stored, _ = await asyncio.gather(
+        write_plan(store, scope, run, plan.encode(), clock, entropy),
+        note_run(store, scope, run, plan, request, clock, entropy),
+    )
     reach("run.plan_written")
+    return await begin_run(store, scope, run, stored, request, clock, entropy)
+
+
+async def begin_run(
+    store: ObjectStore, scope: Scope, run: RunId, stored: bytes, request: RunRequest, clock: Clock, entropy: Entropy
+) -> Started:
+    """Let a run begin whose plan is stored, or find it begun."""
+    ulids = UlidSource(clock, entropy)
     plan = decode_plan(stored)
     log = RunLog(store, scope, run, Outline.of_plan(stored), clock, entropy)
     if (await log.catch_up()).sequence:
@@ -97,9 +121,21 @@ async def start_run(
         timeout_s=request.timeout_s,
         on_failure=request.on_failure,
         idempotency_key=request.idempotency_key,
+        atomic=request.atomic,
+        transaction_tables=request.transaction_tables,
         events=named(request.announce(run), scope, ulids, clock.now_ms()),
     )
     return Started(log, plan, is_new=await log.append([created]))
+
+
+async def note_run(
+    store: ObjectStore, scope: Scope, run: RunId, plan: Plan, request: RunRequest, clock: Clock, entropy: Entropy
+) -> None:
+    """Before the log begins: a run that nobody finds would never end."""
+    if request.project is not None:
+        code = plan.spec.code_version
+        note = OpenRun(run=str(run), project=request.project, code_version=code, noted_ms=clock.now_ms())
+        await OpenRunsNote(store, scope, clock, entropy).add(note)
 
 
 async def open_run(store: ObjectStore, scope: Scope, run: RunId, clock: Clock, entropy: Entropy) -> Started:
@@ -108,13 +144,19 @@ async def open_run(store: ObjectStore, scope: Scope, run: RunId, clock: Clock, e
     return Started(log, decode_plan(plan), is_new=False)
 
 
+async def find_run(store: ObjectStore, scope: Scope, request: RunRequest) -> RunId | None:
+    """The run that the request's key stands for, if it was used before. The run itself may not have begun."""
+    name = _key_name(scope, request)
+    found = await store.get(name)
+    return None if found is None else _meant(name, found.data, request)
+
+
 async def _run_of(
     store: ObjectStore, scope: Scope, fresh: RunId, request: RunRequest, clock: Clock, entropy: Entropy
 ) -> RunId:
     """The run that a key stands for: the fresh one, if nobody used the key before."""
-    digest = fingerprint("run request", request.idempotency_key or "")
-    name = str(RunRequestKey(scope, KeyHash(digest)))
-    ours = _Request("arco.run_request", 1, str(fresh), fingerprint("run about", request.about))
+    name = _key_name(scope, request)
+    ours = _Request(_FORMAT, _FORMAT_VERSION, str(fresh), fingerprint("run about", request.about))
     match await put_settled(store, name, msgspec.json.encode(ours), Absent(), clock=clock, entropy=entropy):
         case Landed():
             return fresh
@@ -125,10 +167,21 @@ async def _run_of(
     found = await store.get(name)
     if found is None:
         raise OutcomeUnknown("the key of this run was taken and is gone")
+    return _meant(name, found.data, request)
+
+
+def _key_name(scope: Scope, request: RunRequest) -> str:
+    return str(RunRequestKey(scope, KeyHash(fingerprint("run request", request.idempotency_key or ""))))
+
+
+def _meant(name: str, data: bytes, request: RunRequest) -> RunId:
+    """The run that a stored key says, if it was given for the same."""
     try:
-        theirs = msgspec.json.decode(found.data, type=_Request)
+        theirs = msgspec.json.decode(data, type=_Request)
     except msgspec.DecodeError as error:
         raise CorruptObject(f"{name} does not say which run it stands for: {error}") from error
-    if theirs.about != ours.about:
+    if (theirs.format, theirs.format_version) != (_FORMAT, _FORMAT_VERSION):
+        raise UnknownFormat(f"{name} is {theirs.format} version {theirs.format_version}")
+    if theirs.about != fingerprint("run about", request.about):
         raise KeyReused("this idempotency key was used for another run", hint="use a new key for a new run")
     return RunId(theirs.run)

@@ -20,14 +20,15 @@ from arco.kernel.errors import ArcoError, AskHistory, Conflict, Fenced, OutcomeU
 from arco.kernel.ids import MaterializationId, RunId, TaskId, UlidSource
 from arco.kernel.limits import TASK_SETTLE_TRIES_MAX, TASK_STOP_S
 from arco.ledger.drafts import Draft
-from arco.ledger.run_entries import AnyEntry, Failure, OutputStaged, Publish, TaskCancelled
+from arco.ledger.materializations import materialization_id
+from arco.ledger.run_entries import AnyEntry, Failure, OutputStaged, Publish, TaskCancelled, TaskStaged
 from arco.ledger.run_state import ACTIVE, LOST_LEASE, RunState
 from arco.servo.plan.document import PlannedTask
 from arco.servo.schedule.decisions import failed_entry, landed_entry
 from arco.servo.schedule.executor import Done, Executor, Failed, Outcome, Output, TaskPolicy, Ticket
 from arco.servo.schedule.log_writer import LogWriter
 from arco.servo.schedule.outbox import named
-from arco.servo.schedule.publish_keys import materialization_id, publish_key
+from arco.servo.schedule.publish_keys import publish_key
 from arco.servo.schedule.settling import Settler
 from arco.storage.readback import pause_s
 
@@ -45,7 +46,27 @@ Ending = Done | Failed | Stopped
 
 def lost_lease(worker: str | None) -> Stopped:
     message = f"worker {worker} fell silent"
-    failure = Failure(kind=LOST_LEASE, message=message, transient=True, hint="it is tried again by another worker")
+    failure = Failure(
+        kind=LOST_LEASE, message=message, transient=True, hint="it is tried again by another worker", severity="warning"
+    )
+    return Stopped(failure, message)
+
+
+def handed_back(worker: str) -> Stopped:
+    """Not the task's fault, so it is counted with the workers that fell silent."""
+    message = f"worker {worker} was told to stop"
+    failure = Failure(
+        kind=LOST_LEASE, message=message, transient=True, hint="it is tried again by another worker", severity="warning"
+    )
+    return Stopped(failure, message)
+
+
+def unsigned(refusal: str) -> Stopped:
+    """A claim whose envelope counts no more. Not the task's fault either."""
+    message = f"the worker does not run it: {refusal}"
+    failure = Failure(
+        kind=LOST_LEASE, message=message, transient=True, hint="a scheduler signs it again", severity="warning"
+    )
     return Stopped(failure, message)
 
 
@@ -115,12 +136,22 @@ class Work:
                 raise OutcomeUnknown("what this attempt staged before has landed", hint="nothing is left to do")
         entry = self._entry(output, 0 if earlier is None else earlier.at_ms + 1)
 
+        entries = [entry, *self._end_of(output)]
+
         def decide(state: RunState) -> list[AnyEntry]:
-            return [] if self._staged(state) == entry else [entry]
+            return [] if self._staged(state) == entry else entries
 
         await shop.writer.propose(decide)
         reach("run.output_staged")
         return Ticket(entry.at_ms, "" if entry.publish is None else entry.publish.key)
+
+    def _end_of(self, output: Output) -> list[AnyEntry]:
+        """What waits for its run is staged and done in one object: between the two nobody could say whose turn it is."""
+        if not output.commits:
+            return []
+        made = str(self.materialization_id)
+        staged = TaskStaged(task=self.task, attempt=self._number, materialization_id=made, snapshot_id=output.snapshot_id)
+        return [staged]
 
     def _entry(self, output: Output, not_before_ms: int) -> OutputStaged:
         at_ms = max(self._shop.clock.now_ms(), not_before_ms)
@@ -143,6 +174,7 @@ class Work:
             written=dict(output.written),
             checks=tuple(dict(check) for check in output.checks),
             decision=dict(output.decision),
+            commits=output.commits,
             events=self._shop.named(output.events),
         )
 

@@ -13,7 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from arco.fold.spark_fixed import own_settings
 from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
 from arco.quality.builtin import duration_s, function_check
 from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
@@ -24,6 +26,8 @@ from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry, Write, WriteMode
 from arco.servo.sdk.dimensions import partitioned
 from arco.servo.sdk.inputs import Input, same
+from arco.servo.sdk.layouts import partition_field, sort_field
+from arco.servo.sdk.plain_values import is_plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,7 +58,9 @@ class Written:
     timeout_s: float | None = None
     fresh_within_s: int | None = None
     partitions_per_task: int | None = None
+    concurrency: int | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict)
     owners: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     description: str = ""
@@ -94,6 +100,11 @@ class Asset(Generic[P, R]):
         return f"<asset {self.name} at {self.written.where}>"
 
     def add_check(self, check: Check) -> None:
+        if self.written.kind is AssetKind.SOURCE:
+            raise InvalidInput(
+                f"{self.name} is a table that others write: its rows are there before anybody could check them",
+                hint="check them in an asset that reads it",
+            )
         self.written = replace(self.written, checks=(*self.written.checks, check))
 
 
@@ -130,7 +141,9 @@ def asset(
     timeout: str | float | None = None,
     fresh_within: str | float | None = None,
     partitions_per_task: int | None = None,
+    concurrency: int | None = None,
     resources: Mapping[str, float] | None = None,
+    spark: Mapping[str, str | int | float | bool] | None = None,
     retention: Retention | None = None,
     owners: str | Iterable[str] = (),
     tags: str | Iterable[str] = (),
@@ -160,7 +173,6 @@ def source(
     name: str,
     *,
     partitions: Axis | Iterable[Axis] | None = None,
-    checks: Iterable[Check] = (),
     fresh_within: str | float | None = None,
     owners: str | Iterable[str] = (),
     tags: str | Iterable[str] = (),
@@ -177,10 +189,9 @@ def source(
             inputs={},
             parameters={},
             partitions=partitioned(partitions),
-            checks=tuple(checks),
             fresh_within_s=None if fresh_within is None else _seconds(fresh_within),
-            owners=_texts(owners),
-            tags=_texts(tags),
+            owners=_texts({"owners": owners}, "owners"),
+            tags=_texts({"tags": tags}, "tags"),
             description=description,
             table=table,
         )
@@ -202,8 +213,8 @@ def check(
 OPTIONS = frozenset(
     {
         "name", "inputs", "partitions", "checks", "mode", "key", "partition_by", "sort_by", "schema", "compatibility",
-        "gate", "retry", "timeout", "fresh_within", "partitions_per_task", "resources", "retention", "owners", "tags",
-        "description", "renamed_from", "table", "properties",
+        "gate", "retry", "timeout", "fresh_within", "partitions_per_task", "concurrency", "resources", "spark", "retention",
+        "owners", "tags", "description", "renamed_from", "table", "properties",
     }
 )  # fmt: skip
 
@@ -238,35 +249,44 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
     per_task = given.get("partitions_per_task")
     if per_task is not None and per_task < 1:
         raise InvalidInput("partitions_per_task is less than 1")
+    at_once = given.get("concurrency")
+    if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1):
+        raise InvalidInput(f"concurrency is {at_once!r}", hint="how many tasks of this asset run at once: 1 or more")
     return {
         "partitions": partitioned(given.get("partitions")),
         "checks": tuple(given.get("checks", ())),
         "write": _write(given),
         "schema": None if given.get("schema") is None else Schema.of(given["schema"]),
-        "compatibility": _choice(Compatibility, given.get("compatibility", "backward"), "compatibility"),
+        "compatibility": choice(Compatibility, given.get("compatibility", "backward"), "compatibility"),
         "gate": None if gate is None else policy(gate),
         "retry": Retry(attempts=retry) if isinstance(retry, int) else retry or Retry(),
         "retention": given.get("retention") or Retention(),
         "timeout_s": None if given.get("timeout") is None else float(_seconds(given["timeout"])),
         "fresh_within_s": None if given.get("fresh_within") is None else _seconds(given["fresh_within"]),
         "partitions_per_task": per_task,
+        "concurrency": at_once,
         "resources": _resources(given.get("resources") or {}),
-        "owners": _texts(given.get("owners", ())),
-        "tags": _texts(given.get("tags", ())),
+        "spark": own_settings(given.get("spark") or {}),
+        "owners": _texts(given, "owners"),
+        "tags": _texts(given, "tags"),
         "description": given.get("description") or description,
-        "renamed_from": _texts(given.get("renamed_from", ())),
+        "renamed_from": _texts(given, "renamed_from"),
         "table": given.get("table"),
     }
 
 
 def _write(given: Mapping[str, Any]) -> Write:
-    mode = _choice(WriteMode, given.get("mode", "replace"), "mode")
-    key = _texts(given.get("key", ()))
+    mode = choice(WriteMode, given.get("mode", "replace"), "mode")
+    key = _texts(given, "key")
     if (mode is WriteMode.MERGE) != bool(key):
         raise InvalidInput("merge needs a key, and only merge has one", hint='write mode="merge", key="id"')
-    by = given.get("partition_by")
-    properties = dict(given.get("properties") or {})
-    return Write(mode, key, None if by is None else _texts(by), _texts(given.get("sort_by", ())), properties)
+    by = None if given.get("partition_by") is None else _texts(given, "partition_by")
+    order = _texts(given, "sort_by")
+    for text in by or ():
+        partition_field(text)
+    for text in order:
+        sort_field(text)
+    return Write(mode, key, by, order, dict(given.get("properties") or {}))
 
 
 def _signature(function: Callable[..., Any], declared: Mapping[str, Any]) -> tuple[dict[str, Input], dict[str, Any], bool]:
@@ -283,13 +303,23 @@ def _signature(function: Callable[..., Any], declared: Mapping[str, Any]) -> tup
         elif name == RUN_PARAMETER:
             wants_run = True
         elif parameter.default is not parameter.empty:
-            parameters[name] = parameter.default
+            parameters[name] = _setting(name, parameter.default)
         else:
             inputs[name] = same(name)
     unknown = sorted(set(declared) - set(inputs))
     if unknown:
         raise InvalidInput(f"inputs names {unknown[0]!r}, and the function has no such parameter")
     return inputs, parameters, wants_run
+
+
+def _setting(name: str, default: Any) -> Any:
+    """A value that can be written down: it is part of the asset's fingerprint, and people give others on the command line."""
+    if is_plain(default):
+        return default
+    raise InvalidInput(
+        f"parameter {name} has a default that cannot be written down: {clip(repr(default))}",
+        hint="a setting is a text, a number, a date, or a list or dict of such; make anything else in the function",
+    )
 
 
 def _resources(given: Mapping[str, Any]) -> dict[str, float]:
@@ -310,11 +340,17 @@ def _seconds(value: Any) -> int:
     return found
 
 
-def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _texts(given: Mapping[str, Any], word: str) -> tuple[str, ...]:
+    """An option that is one text or several."""
+    value = given.get(word, ())
+    found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(one, str) and one for one in found):
+        raise InvalidInput(f"{word}={value!r} is not a text or a list of texts")
+    return found
 
 
-def _choice(kind: Any, text: Any, what: str) -> Any:
+def choice(kind: Any, text: Any, what: str) -> Any:
+    """A word of a closed list, or what the list is."""
     try:
         return kind(text)
     except ValueError:

@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from arco.kernel.asset_key import AssetKey
+from arco.kernel.errors import InvalidInput
+from arco.kernel.retention import PARTITION_VERSION_DAYS, PARTITION_VERSIONS_MAX, PARTITION_VERSIONS_MIN
 from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
 from arco.quality.gates import STRICT, GatingPolicy
@@ -21,7 +23,7 @@ from arco.servo.partitions.partitioning import UNPARTITIONED, Partitioning
 class AssetKind(StrEnum):
     PYTHON = "python"
     SQL = "sql"
-    SOURCE = "source"  # a table that others write: read, checked, never written
+    SOURCE = "source"  # a table that others write: read, never written
 
 
 class InputKind(StrEnum):
@@ -36,6 +38,14 @@ class WriteMode(StrEnum):
     APPEND = "append"
     MERGE = "merge"  # by key: rows of the same key are replaced
     FULL = "full"  # the whole table, whatever the task's partitions are
+
+
+class Mode(StrEnum):
+    """What of the things that are asked for is made."""
+
+    STALE = "stale"  # what is not as its inputs and its code are now
+    FORCE = "force"  # everything that is asked for
+    BACKFILL = "backfill"  # what was never published
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +80,32 @@ class Retry:
     pause_s: float = 2.0
     pause_s_max: float = 60.0
 
+    def __post_init__(self) -> None:
+        _need_whole("retry: attempts", self.attempts, 0)
+        if not 0 <= self.pause_s <= self.pause_s_max < float("inf"):
+            raise InvalidInput(
+                f"retry pauses {self.pause_s:g} s, and {self.pause_s_max:g} s at most",
+                hint="pause_s is zero or more, and pause_s_max is not less",
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
     """How long old versions of a partition are kept."""
 
-    days: int = 7
-    versions_min: int = 2
-    versions_max: int = 100
+    days: int = PARTITION_VERSION_DAYS
+    versions_min: int = PARTITION_VERSIONS_MIN
+    versions_max: int = PARTITION_VERSIONS_MAX
+
+    def __post_init__(self) -> None:
+        _need_whole("retention: days", self.days, 0)
+        _need_whole("retention: versions_min", self.versions_min, 1)
+        _need_whole("retention: versions_max", self.versions_max, self.versions_min)
+
+
+def _need_whole(what: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(f"{what} is {value!r}", hint=f"a whole number from {least} on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +142,9 @@ class AssetDefinition:
     timeout_s: float | None = None
     fresh_within_s: int | None = None
     partitions_per_task: int | None = None
+    concurrency: int | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict)
     owners: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     description: str = ""

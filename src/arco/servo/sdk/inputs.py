@@ -8,14 +8,14 @@ def orders_daily(orders_raw, run): ...                       the asset orders_ra
 @asset(inputs={"drop": files("landing/*.json")})             files, listed when the plan is made
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from arco.kernel.errors import InvalidInput
-from arco.servo.partitions.mappings import All, Custom, Ends, Last, Window
+from arco.kernel.partition_key import Scalar
+from arco.servo.partitions.mappings import All, Custom, Last, Values, Window
 from arco.servo.partitions.mappings import Mapping as PartitionMapping
-from arco.servo.partitions.sets import PartitionSet
 from arco.servo.sdk.definitions import InputKind
 
 
@@ -56,14 +56,12 @@ def offset(asset: Any, periods: int, *, dimension: str | None = None) -> Input:
     return window(asset, periods, periods, dimension=dimension)
 
 
-def mapped(
-    asset: Any,
-    name: str,
-    needs: Callable[[PartitionSet, Ends], PartitionSet],
-    touches: Callable[[PartitionSet, Ends], PartitionSet],
-) -> Input:
-    """A mapping of the project's own, both ways. `name` changes when what it does changes."""
-    return Input(InputKind.TABLE, _named(asset), mapping=Custom(name, needs, touches))
+def mapped(asset: Any, needs: Callable[[dict[str, Scalar]], Iterable[Values]]) -> Input:
+    """By a function of the project's own: from the values of one partition that is made to those of the ones it reads.
+
+    mapped("orders", lambda made: [{"date": made["date"] - timedelta(days=7)}])
+    """
+    return Input(InputKind.TABLE, _named(asset), mapping=Custom(needs))
 
 
 def changes_of(asset: Any) -> Input:

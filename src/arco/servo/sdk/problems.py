@@ -30,7 +30,11 @@ class Problems:
         if not self.found:
             return
         first, more = self.found[0], len(self.found) - 1
-        if not more:
-            raise first
         others = f"{more} more problem{'s' if more > 1 else ''}: arco validate lists {'them' if more > 1 else 'it'}"
-        raise InvalidInput(first.message, hint=f"{first.hint}; {others}" if first.hint else others) from first
+        hints = [own_hint(first), others if more else ""]
+        raise InvalidInput(first.message, hint="; ".join(filter(None, hints))) from first
+
+
+def own_hint(error: ArcoError) -> str:
+    """What an error says to do. What every error of its kind says is about requests, and nobody sent one."""
+    return "" if error.hint == error.default_hint else error.hint

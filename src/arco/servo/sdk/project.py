@@ -1,7 +1,7 @@
 """A project: every asset of a folder, looked up, checked against each other, and fingerprinted.
 
     arco.toml      [project] name, namespace, assets = ["assets"]
-    assets/*.py    functions with @asset, tables declared with source(...)
+    assets/*.py    functions with @asset, tables declared with source(...), schedules with schedule(...)
     assets/*.sql   one query a file
 
 Loading imports the project's modules and nothing else: no Spark, no network, no store. What is wrong is said with file and line.
@@ -10,7 +10,7 @@ Loading imports the project's modules and nothing else: no Spark, no network, no
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module, invalidate_caches
 from pathlib import Path
@@ -18,21 +18,26 @@ from pathlib import Path
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, BrokenInvariant, InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import CodeVersionId
 from arco.quality.builtin import not_null
 from arco.quality.checks import Check, named
 from arco.quality.gates import STRICT, GatingPolicy
 from arco.quality.kinds import ForeignKey
 from arco.quality.schemas import Schema
-from arco.servo.partitions.mappings import All
+from arco.servo.partitions.mappings import All, Custom
 from arco.servo.sdk.authoring import Written, collected
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
-from arco.servo.sdk.fingerprints import of_function, of_text
+from arco.servo.sdk.fingerprints import of_function, of_project, of_text
 from arco.servo.sdk.graph import Graph, examine
 from arco.servo.sdk.inputs import Input
+from arco.servo.sdk.plain_values import spelled
 from arco.servo.sdk.problems import Problems
+from arco.servo.sdk.schedules import ScheduleDefinition, WrittenSchedule, collected_schedules, defined
+from arco.servo.sdk.tables import TableName, quarantine_of, table_of
 
 _PLACED = re.compile(r".+:\d+: ")
+_NEEDS_SPARK = (
+    "importing a project starts no Spark: name types by their classes, udf(LongType()), and make columns in functions"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Project:
     namespace: str
     graph: Graph
     code_version: str
+    schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
 
     @property
     def assets(self) -> Mapping[AssetKey, AssetDefinition]:
@@ -51,16 +57,33 @@ class Project:
 
 
 def load_project(
-    folder: Path, *, name: str, namespace: str, assets: Iterable[str] = ("assets",), gate: GatingPolicy = STRICT
+    folder: Path,
+    *,
+    name: str,
+    namespace: str,
+    assets: Iterable[str] = ("assets",),
+    gate: GatingPolicy = STRICT,
+    schedules: Iterable[WrittenSchedule] = (),
 ) -> Project:
-    """Everything that the asset folders of a project define; what is wrong with it is raised."""
-    project, problems = examine_project(folder, name=name, namespace=namespace, assets=assets, gate=gate)
+    """Everything that the asset folders of a project define; what is wrong with it is raised.
+
+    `schedules` are those that are written elsewhere, such as in arco.toml.
+    """
+    project, problems = examine_project(
+        folder, name=name, namespace=namespace, assets=assets, gate=gate, schedules=schedules
+    )
     problems.raise_first()
     return _whole(project)
 
 
 def examine_project(
-    folder: Path, *, name: str, namespace: str, assets: Iterable[str] = ("assets",), gate: GatingPolicy = STRICT
+    folder: Path,
+    *,
+    name: str,
+    namespace: str,
+    assets: Iterable[str] = ("assets",),
+    gate: GatingPolicy = STRICT,
+    schedules: Iterable[WrittenSchedule] = (),
 ) -> tuple[Project | None, Problems]:
     """The same, with everything that is wrong. A project with problems is None."""
     problems = Problems()
@@ -72,8 +95,25 @@ def examine_project(
         files += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sql")]
     files = sorted(set(files))
     written = _queries([file for file in files if file.suffix == ".sql"], problems)
-    written += _imported([file for file in files if file.suffix == ".py"], folder, problems)
-    return _examined(written, problems, folder=folder, name=name, namespace=namespace, gate=gate), problems
+    with collected_schedules() as found:
+        written += _imported([file for file in files if file.suffix == ".py"], folder, problems)
+    project = _examined(written, problems, folder=folder, name=name, namespace=namespace, gate=gate)
+    if project is None:
+        return None, problems
+    known = _scheduled([*schedules, *found], project.graph, problems)
+    return None if problems.found else replace(project, schedules=known), problems
+
+
+def _scheduled(written: Iterable[WrittenSchedule], graph: Graph, problems: Problems) -> dict[str, ScheduleDefinition]:
+    found: dict[str, ScheduleDefinition] = {}
+    for one in written:
+        with problems.kept():
+            if one.name in found:
+                raise InvalidInput(
+                    f"{one.where}: schedule {one.name!r} is defined twice", hint=f"the other is at {found[one.name].where}"
+                )
+            found[one.name] = defined(one, graph)
+    return found
 
 
 def assembled(
@@ -99,13 +139,37 @@ def _examined(
     for key, one in keyed.items():
         with problems.kept():
             definitions[key] = _defined(key, one, keyed, gate, problems)
+    _check_tables(definitions.values(), problems)
     graph = examine(definitions, problems)
     if graph is None or problems.found:
         return None
-    version = fingerprint(
-        "code version", *(f"{key} {definitions[key].fingerprint}" for key in sorted(definitions, key=str))
-    )
-    return Project(name, folder, namespace, graph, str(CodeVersionId(f"code_{version[:16]}")))
+    version = of_project({str(key): one.fingerprint for key, one in definitions.items()})
+    return Project(name, folder, namespace, graph, str(version))
+
+
+def _check_tables(definitions: Iterable[AssetDefinition], problems: Problems) -> None:
+    """Two assets must not publish to one table, nor read as a source what another one publishes."""
+    writers: dict[TableName, AssetDefinition] = {}
+    sources: list[tuple[TableName, AssetDefinition]] = []
+    for one in definitions:
+        with problems.kept():
+            if one.is_source:
+                sources.append((table_of(one), one))
+                continue
+            for table in (table_of(one), *([quarantine_of(one)] if any(it.quarantine_rows for it in one.checks) else [])):
+                _refuse_shared(one, table, writers.setdefault(table, one))
+    for table, one in sources:
+        with problems.kept():
+            _refuse_shared(one, table, writers.get(table, one))
+
+
+def _refuse_shared(one: AssetDefinition, table: TableName, other: AssetDefinition) -> None:
+    if other is not one:
+        levels, name = table
+        raise InvalidInput(
+            f"{one.where}: {one.key} has the table {'.'.join((*levels, name))}, which {other.key} publishes",
+            hint=f"that one is at {other.where}; give one of them another table, or read the asset instead",
+        )
 
 
 def _whole(project: Project | None) -> Project:
@@ -135,32 +199,37 @@ def _imported(files: list[Path], folder: Path, problems: Problems) -> list[Writt
         with collected() as found:
             for name, file in sorted(modules.items()):
                 with problems.kept():
-                    _import(name, file)
+                    _import(name, file, folder)
     finally:
         sys.path.remove(str(folder))
     return [one.written for one in found]
 
 
-def _import(name: str, file: Path) -> None:
+def _import(name: str, file: Path, folder: Path) -> None:
     try:
         import_module(name)
     except ArcoError as error:
         if _PLACED.match(error.message):
             raise
-        raise InvalidInput(f"{file}:{_line_in(error, file)}: {error.message}", hint=error.hint) from error
+        raise InvalidInput(f"{_place_of(error, file, folder)}: {error.message}", hint=error.hint) from error
     except Exception as error:
-        line = _line_in(error, file)
-        raise InvalidInput(f"{file}:{line}: {type(error).__name__}: {error}", hint="the file must import") from error
+        said = _NEEDS_SPARK if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else "the file must import"
+        place = _place_of(error, file, folder)
+        raise InvalidInput(f"{place}: {type(error).__name__}: {error}", hint=said) from error
 
 
-def _line_in(error: BaseException, file: Path) -> int:
-    line = getattr(error, "lineno", None) or 1
+def _place_of(error: BaseException, file: Path, folder: Path) -> CallSite:
+    """The innermost line of the project that an error came from; it may be in another file than the one that is imported."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return CallSite(error.filename, error.lineno or 1)
+    found = CallSite(str(file), 1)
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(file):
-            line = trace.tb_lineno
+        name = trace.tb_frame.f_code.co_filename
+        if name == str(file) or (Path(name).is_relative_to(folder) and "site-packages" not in name):
+            found = CallSite(name, trace.tb_lineno)
         trace = trace.tb_next
-    return line
+    return found
 
 
 def _keyed(written: list[Written], namespace: str, problems: Problems) -> dict[AssetKey, Written]:
@@ -214,7 +283,9 @@ def _defined(
         timeout_s=one.timeout_s,
         fresh_within_s=one.fresh_within_s,
         partitions_per_task=one.partitions_per_task,
+        concurrency=one.concurrency,
         resources=one.resources,
+        spark=one.spark,
         owners=one.owners,
         tags=one.tags,
         description=one.description,
@@ -288,14 +359,19 @@ def _fingerprint(one: Written, inputs: tuple[InputDefinition, ...]) -> str:
         code = ""
     else:
         code = of_text(one.sql) if one.sql is not None else of_function(one.function) if one.function else ""
-    reads = [f"{given.parameter} {given.kind} {given.asset} {given.path} {given.mapping.describe()}" for given in inputs]
+    reads = [
+        f"{given.parameter} {given.kind} {given.asset} {given.path} {given.mapping.describe()}"
+        f" {given.format} {spelled(dict(sorted(given.options.items())))}"
+        f" {of_function(given.mapping.needs) if isinstance(given.mapping, Custom) else ''}"
+        for given in inputs
+    ]
     return fingerprint(
         "asset",
         one.kind,
         code,
         repr(one.partitions.describe()),
         "\n".join(sorted(reads)),
-        repr(sorted((word, repr(value)) for word, value in one.parameters.items())),
+        spelled(dict(sorted(one.parameters.items()))),
         repr((one.write.mode.value, one.write.key, one.write.partition_by, one.write.sort_by)),
         repr(one.schema),
     )

@@ -13,6 +13,7 @@ in the query itself: every table that it names and does not define.
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,11 @@ from arco.servo.sdk.inputs import Input, changes_of, every, last, same, window
 
 _SQL_HINT = "mend it; it is read as Spark SQL"
 _LINE = re.compile(r"at line (\d+)")
+_TOKEN = re.compile(r" but got <Token .*>")
 _TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
 _TABLES: Mapping[str, Callable[..., Any]] = {"retention": Retention, "retry": Retry, "gate": GatingPolicy}
+BOUNDS = ("partition_start", "partition_end")
+"""What a query may name without a setting: the bounds of the partitions that are made, half open."""
 _MAPPINGS = {"same": same, "every": every, "last": last, "changes": changes_of}
 
 
@@ -46,24 +50,66 @@ def read_sql_asset(path: Path) -> Written:
         raise InvalidInput(f"{path}:1: the file is not text in UTF-8", hint="save it as such") from error
     header, query, line = _split(text, path)
     where = CallSite(str(path), line)
-    try:
+    with _placed(path, text):
         given = _options(header)
+        parameters = dict(header.get("parameters", {}))
+        _check_placeholders(query, parameters, where)
         return Written(
             name=str(header.get("name", path.stem)),
             kind=AssetKind.SQL,
             where=where,
             sql=query,
             inputs=_inputs(query, header.get("inputs", {}), where),
-            parameters=dict(header.get("parameters", {})),
+            parameters=parameters,
             **options(given, ""),
         )
+
+
+@contextmanager
+def _placed(path: Path, text: str) -> Iterator[None]:
+    """What is wrong with a header, with its line: that of the option, where it is known which."""
+    try:
+        yield
+    except _WrongOption as wrong:
+        error = wrong.error
+        raise InvalidInput(f"{path}:{_line_of(wrong.option, text)}: {error.message}", hint=error.hint) from error
     except InvalidInput as error:
         if error.message.startswith(f"{path}:"):
             raise
-        raise InvalidInput(f"{where}: {error.message}", hint=error.hint) from error
+        raise InvalidInput(f"{path}:{_line_of('', text)}: {error.message}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidInput(f"{where}: the header is wrong: {clip(said, 200)}", hint="docs/projects.md shows one") from error
+        raise InvalidInput(
+            f"{path}:{_line_of('', text)}: the header is wrong: {clip(said, 200)}", hint="docs/projects.md shows one"
+        ) from error
+
+
+class _WrongOption(Exception):
+    """What is wrong with one option of a header; never seen outside this file."""
+
+    def __init__(self, option: str, error: InvalidInput) -> None:
+        super().__init__(error.message)
+        self.option, self.error = option, error
+
+
+def _line_of(option: str, text: str) -> int:
+    """The line that an option of the header is written in; that of the header, if it is not found."""
+    begins = len(text) - len(text.lstrip())
+    found = re.search(rf"^(?:\s*/\*)?\s*{re.escape(option)}\s*=", text, re.MULTILINE) if option else None
+    # White space before the option may begin on the line before it.
+    at = begins if found is None else found.end()
+    return text[:at].count("\n") + 1
+
+
+def _check_placeholders(query: str, parameters: Mapping[str, Any], where: CallSite) -> None:
+    """Every `:name` of the query is a setting of the header, or a bound of the partitions."""
+    for found in parsed(query, where).find_all(exp.Placeholder):
+        name = str(found.name)
+        if name and name not in parameters and name not in BOUNDS:
+            known = ", ".join(f":{word}" for word in (*sorted(parameters), *BOUNDS))
+            raise InvalidInput(
+                f"{where}: the query has :{clip(name)}, and the header has no such parameter", hint=f"there are {known}"
+            )
 
 
 def _split(text: str, path: Path) -> tuple[dict[str, Any], str, int]:
@@ -91,15 +137,26 @@ def _options(header: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(given) - OPTIONS)
     if unknown:
         known = ", ".join(sorted({*OPTIONS, "parameters"}))
-        raise InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {known}")
-    if "partitions" in given:
-        given["partitions"] = [_dimension(one) for one in given["partitions"]]
-    for word, kind in _TABLES.items():
-        if isinstance(given.get(word), Mapping):
-            given[word] = kind(**given[word])
-    if "checks" in given:
-        given["checks"] = [_check(one) for one in given["checks"]]
+        raise _WrongOption(unknown[0], InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {known}"))
+    for word, value in given.items():
+        try:
+            given[word] = _option(word, value)
+            if word not in {"mode", "key"}:  # these two say something together
+                options({word: given[word]}, "")
+        except InvalidInput as error:
+            raise _WrongOption(word, error) from error
     return given
+
+
+def _option(word: str, value: Any) -> Any:
+    """An option as the decorator takes it."""
+    if word == "partitions":
+        return [_dimension(one) for one in value]
+    if word == "checks":
+        return [_check(one) for one in value]
+    if word in _TABLES and isinstance(value, Mapping):
+        return _TABLES[word](**value)
+    return value
 
 
 _CHECKS = {
@@ -175,7 +232,7 @@ def parsed(query: str, where: CallSite | None = None) -> exp.Query:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = f" near {clip(first['highlight'])!r}" if first.get("highlight") else ""
-        said = str(first.get("description") or error).partition(" for <class")[0]
+        said = _TOKEN.sub("", str(first.get("description") or error).partition(" for <class")[0])
         place = _line(where, first.get("line") or 1)
         raise InvalidInput(f"{place}the query does not parse{near}: {clip(said, 200)}", hint=_SQL_HINT) from error
     except SqlglotError as error:

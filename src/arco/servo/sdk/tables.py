@@ -1,6 +1,5 @@
 """The table behind an asset: the one it names, or the one of its own key."""
 
-from arco.catalog.spelling import parse_name
 from arco.kernel.errors import InvalidInput
 from arco.servo.sdk.definitions import AssetDefinition
 
@@ -14,6 +13,8 @@ def table_of(asset: AssetDefinition) -> TableName:
     """Where the rows of an asset are."""
     if asset.table is None:
         return (asset.key.namespace,), asset.key.name
+    from arco.catalog.spelling import parse_name  # noqa: PLC0415 - it loads the catalog, and few assets name a table
+
     try:
         return parse_name(asset.table)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""The truths that `arco verify --state` holds the folded state against: pointers, logs of runs, and deployments."""
+"""The truths that `arco verify --state` holds the folded state against: pointers, names, logs of runs, and deployments."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,9 @@ async def disagreements_of(at: Opened) -> tuple[Disagreement, ...]:
     library = Library(heads, folder=at.folder)
     try:
         # The truths first: what happens after them is only more than they say.
-        truths = Truths(await _tables(at), await _runs(at.catalog), await _assets(at.catalog))
+        tables, runs, assets = await _tables(at), await _runs(at.catalog), await _assets(at.catalog)
+        # The names last: to load a table that is half dropped takes its name away.
+        truths = Truths(tables, runs, assets, await _names(at))
         reader = (await library.open(Binding(fresh=True))).reader
         try:
             return tuple(await disagreements(reader, truths))
@@ -49,6 +51,10 @@ async def _tables(at: Opened) -> dict[str, str]:
             continue  # dropped or renamed meanwhile
         found[entry.uuid] = base.location
     return found
+
+
+async def _names(at: Opened) -> dict[str, str]:
+    return {entry.uuid: entry.full_name for entry in (await at.inventory.names()).entries.values()}
 
 
 async def _runs(catalog: Catalog) -> dict[str, RunTruth]:

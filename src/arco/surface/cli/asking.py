@@ -3,6 +3,7 @@
 What must never enter: the questions, and how answers are printed.
 """
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Asked:
             say_aside(f"arco: nothing is folded yet in {self.place}; {_WAY_OUT}")
 
 
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _WAY_OUT = "`arco fold` does it, and --fresh asks without it"
 
 
@@ -71,6 +73,15 @@ async def asking(where: Where, binding: Binding) -> AsyncIterator[Asked]:
 def bound(as_of: str | None, as_of_run: str | None, snapshot: str | None, *, fresh: bool) -> Binding:
     """The binding that the flags name."""
     return Binding(moment(as_of), as_of_run, snapshot, fresh)
+
+
+def state_named(word: str) -> Binding:
+    """The state that a word names: a snapshot by its id, or that of a time."""
+    return Binding(snapshot_id=word) if is_snapshot(word) else Binding(as_of_ms=moment(word))
+
+
+def is_snapshot(word: str) -> bool:
+    return _ULID.fullmatch(word) is not None
 
 
 def moment(text: str | None) -> int | None:

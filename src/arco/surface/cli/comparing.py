@@ -17,7 +17,7 @@ from arco.read.library import CURRENT, Binding
 from arco.read.pages import Window
 from arco.read.partitions import partitions, versions
 from arco.read.schemas import schema_history
-from arco.surface.cli.asking import Asked, asking, moment
+from arco.surface.cli.asking import Asked, asking, is_snapshot, state_named
 from arco.surface.cli.flags import Where
 from arco.surface.cli.partition_spelling import spelled_key
 from arco.surface.cli.partitions_named import named_partition
@@ -32,7 +32,6 @@ from arco.surface.cli.printing_diffs import (
 )
 
 _SNAPSHOTS_LISTED = 10
-_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _WAYS = "arco diff A B compares snapshots, arco diff NAME --versions A B versions, arco diff NAME --schemas A B schemas"
 
 
@@ -71,7 +70,7 @@ def wanted(words: list[str], partition: str | None, *, versions: bool, schemas: 
     if len(words) > 2:
         raise InvalidInput("a comparison is of two things", hint=_WAYS)
     for word in words:
-        if not _ULID.fullmatch(word) and not re.match(r"\d{4}-", word):
+        if not is_snapshot(word) and not re.match(r"\d{4}-", word):
             way = f"arco diff {word} --versions lists its versions, --schemas its schemas"
             raise InvalidInput(f"{clip(word)!r} is no id of a snapshot and no time", hint=f"if it is an asset, {way}")
     if partition is not None:
@@ -105,17 +104,13 @@ async def _snapshots(asked: Asked, words: tuple[str, ...], limit: int, *, json: 
         return
     if len(words) == 2 and asked.binding != CURRENT:
         raise InvalidInput("two snapshots are named already", hint="name one of them, or leave the other flags out")
-    before = (await asked.library.open(_binding(words[0]))).reader
-    after = (await asked.library.open(_binding(words[1]))).reader if len(words) == 2 else asked.reader
+    before = (await asked.library.open(state_named(words[0]))).reader
+    after = (await asked.library.open(state_named(words[1]))).reader if len(words) == 2 else asked.reader
     found = await snapshot_diff(before, after, limit=limit)
     if json:
         print_json(found)
     else:
         print_snapshot_diff(found, before.cut, after.cut)
-
-
-def _binding(word: str) -> Binding:
-    return Binding(snapshot_id=word) if _ULID.fullmatch(word) else Binding(as_of_ms=moment(word))
 
 
 async def _newest(heads: Heads) -> list[RootManifest]:

@@ -2,10 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
+from arco.catalog.workspaces import Workspaces
+from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments, Difference, Prepared, difference
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.table_columns import columns_of_tables
@@ -39,6 +42,22 @@ async def deploy(
         say("nothing was written: this was a dry run")
     elif published is not None:
         say(f"deployed {published.project} as {published.id}, code version {published.code_version}")
+
+
+async def declare(folder: str, root: str | None, options: list[str] | None, *, allow_breaking: bool) -> None:
+    """What a server is sent to deploy the project, with the deployment that counts now."""
+    file = read_project(folder)
+    made = declared(file.load())
+    shown = {key: msgspec.structs.replace(one, where=PurePath(one.where).name) for key, one in made.assets.items()}
+    async with _deployments(file, root, options) as (deployments, _):
+        before = next(iter(await deployments.history(file.name)), None)
+    print_json(
+        {
+            "before": before,
+            "declaration": msgspec.to_builtins(msgspec.structs.replace(made, assets=shown)),
+            "allow_breaking": allow_breaking,
+        }
+    )
 
 
 async def rollback(folder: str, root: str | None, options: list[str] | None, to: str | None, *, json: bool) -> None:
@@ -91,6 +110,7 @@ async def _deployments(
 ) -> AsyncIterator[tuple[Deployments, Opened]]:
     async with opened(file.where(root, options)) as home:
         parts = home.catalog.parts
+        await Workspaces(parts.tier1.store, parts.clock, parts.entropy).need_in_use(parts.scope)
         yield Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy), home
 
 
@@ -117,6 +137,8 @@ def _changed(changes: Difference) -> Iterator[str]:
         yield f"{'renamed':8} {before} to {after}"
     for name in changes.retired:
         yield f"{'retired':8} {name}"
+    for name in changes.schedules:
+        yield f"{'changed':8} schedule {name}"
 
 
 def _changes(changes: Difference) -> dict[str, Any]:
@@ -125,6 +147,7 @@ def _changes(changes: Difference) -> dict[str, Any]:
         "changed": list(changes.changed),
         "renamed": [{"from": before, "to": after} for before, after in changes.renamed],
         "retired": list(changes.retired),
+        "schedules": list(changes.schedules),
     }
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from arco.servo.plan.deferral import for_making
 from arco.servo.plan.explanation import Differs, Explanation, Fresh, explain
-from arco.servo.plan.selection import find
 from arco.servo.plan.staleness import World
+from arco.servo.sdk.selection import find
 from arco.surface.cli.printing import counted, print_json, say, when
 from arco.surface.cli.projects import At
 from arco.surface.cli.surveying import surveyed
@@ -15,7 +16,7 @@ _CODE_CHARS = 12
 async def show_explanation(at: At, name: str, partitions: dict[str, str], *, json: bool) -> bool:
     survey = await surveyed(at)
     key = find(survey.project.assets, name)
-    found = explain(World(survey.project.graph, survey.snapshot), key, partitions)
+    found = explain(World(survey.project.graph, for_making(survey.snapshot, [key])), key, partitions)
     survey.say_remarks()
     if json:
         print_json(found)
@@ -70,7 +71,8 @@ def _inputs(one: Explanation) -> Iterator[str]:
         where = "" if given.asset is None or given.asset.rpartition(".")[2] == given.parameter else f" = {given.asset}"
         snapshot = "" if given.snapshot_id is None else f", snapshot {given.snapshot_id}"
         versions = f", {counted(given.versions, 'version')}" if given.asset is not None else ""
-        yield f"  {given.parameter}{where} ({given.kind}, {given.mapping}): {given.text}{versions}{snapshot}"
+        elsewhere = f", from {given.workspace}" if given.workspace else ""
+        yield f"  {given.parameter}{where} ({given.kind}, {given.mapping}): {given.text}{versions}{snapshot}{elsewhere}"
 
 
 def _next(one: Explanation) -> Iterator[str]:

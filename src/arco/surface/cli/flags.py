@@ -37,6 +37,16 @@ ProjectFolder = Annotated[
     str, typer.Option("--project", "-p", metavar="FOLDER", help="The folder of the project, with its arco.toml.")
 ]
 
+Spark = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="Where Spark runs: local[*], spark://…, k8s://…, yarn, sc://… (Connect). Default: arco.toml, then local[*].",
+        show_default=False,
+    ),
+]
+
 AsOf = Annotated[
     str | None,
     typer.Option("--as-of", metavar="TIME", help="The state at a time, such as 2025-01-31T12:00.", show_default=False),
@@ -49,6 +59,25 @@ Snapshot = Annotated[
     str | None, typer.Option("--snapshot", metavar="ID", help="The state with this id.", show_default=False)
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Also what is not folded yet.")]
+
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        "--workspace",
+        metavar="NAME",
+        help="The workspace that the project works in. Default: ARCO_WORKSPACE, then warehouse in arco.toml.",
+        show_default=False,
+    ),
+]
+DeferTo = Annotated[
+    str | None,
+    typer.Option(
+        "--defer-to",
+        metavar="NAME",
+        help="The workspace to read what is not built in this one from. Default: ARCO_DEFER_TO, then defer_to in arco.toml.",
+        show_default=False,
+    ),
+]
 
 DEFAULT_WAREHOUSE = "default/default"
 

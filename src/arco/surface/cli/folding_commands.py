@@ -7,16 +7,28 @@ import typer
 
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, AsOf, AsOfRun, Fresh, Json, Options, Root, Snapshot, Warehouse, Where
 
-Master = Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs: local[*], or the address of a cluster.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="Where Spark runs: local[*], spark://…, k8s://…, yarn, sc://… (Connect). Default: local[*].",
+        show_default=False,
+    ),
+]
 
 
-def fold(
+def fold(  # noqa: PLR0913, PLR0917 - one parameter a flag
     follow: Annotated[bool, typer.Option("--follow", help="Go on: look again every few seconds.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look, with --follow.")] = 10,
     no_listing: Annotated[
         bool, typer.Option("--no-listing", help="Fold only what was notified: for stores where listing is dear.")
     ] = False,
-    spark: Master = "local[*]",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Fold every workspace of the root, in one Spark session.")
+    ] = False,
+    watched: Annotated[bool, typer.Option("--watched", hidden=True)] = False,
+    spark: Master = None,
     json: Json = False,
     root: Root = None,
     option: Options = None,
@@ -31,11 +43,14 @@ def fold(
 
       arco fold --root ./lake
 
-      arco fold --root ./lake --follow --every 5
+      arco fold --root ./lake --follow --every 5 --all
     """
-    command = import_module("arco.surface.cli.folding")
     where = Where.of(root, option, warehouse)
-    going = command.fold(where, master=spark, follow=follow, every_s=every, listing=not no_listing, json=json)
+    flags = {"master": spark, "follow": follow, "every_s": every, "listing": not no_listing, "json": json}
+    if everything:
+        going = import_module("arco.surface.cli.folding_everything").fold(where, watched=watched, **flags)
+    else:
+        going = import_module("arco.surface.cli.folding").fold(where, **flags)
     try:
         if not import_module("asyncio").run(going):
             raise typer.Exit(1)
@@ -44,11 +59,17 @@ def fold(
 
 
 def rebuild(
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="STATE", help="A state that is whole, by the id of its snapshot or a time; its files stay."
+        ),
+    ] = None,
     domain: Annotated[
         list[str] | None,
         typer.Option(metavar="DOMAIN", help="execution, quality, lineage, assets, iceberg or search (repeatable); all."),
     ] = None,
-    spark: Master = "local[*]",
+    spark: Master = None,
     json: Json = False,
     root: Root = None,
     option: Options = None,
@@ -57,13 +78,17 @@ def rebuild(
     """Make the folded state again from every event there is, archived ones too. The rows are the same.
 
     The way out if a file of state is damaged or gone. Readers go on with the old state until the new one is published.
+    With --from, only what was folded after an earlier state is folded again, on top of its files: `arco diff` lists states.
 
-    Example:
+    Examples:
 
       arco rebuild --root ./lake --domain execution
+
+      arco rebuild --root ./lake --from 2025-01-31T12:00
     """
     command = import_module("arco.surface.cli.folding")
-    import_module("asyncio").run(command.rebuild(Where.of(root, option, warehouse), domain or [], master=spark, json=json))
+    where = Where.of(root, option, warehouse)
+    import_module("asyncio").run(command.rebuild(where, domain or [], since, master=spark, json=json))
 
 
 def query(  # noqa: PLR0913, PLR0917 - one parameter a flag

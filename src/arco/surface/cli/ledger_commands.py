@@ -1,17 +1,13 @@
 """The commands on the ledger. Only what the shell sees of them."""
 
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Json, Options, Root, Warehouse, Where
 
 ledger = typer.Typer(name="ledger", help="The ledger: every event that was appended.", no_args_is_help=True)
-
-
-@ledger.callback()
-def _main() -> None:
-    """Keep subcommands even while there is only one."""
 
 
 @ledger.command()
@@ -33,6 +29,28 @@ def stats(
     command = import_module("arco.surface.cli.ledger_stats")
     if not import_module("asyncio").run(command.stats(Where.of(root, option, warehouse), json=json)):
         raise typer.Exit(1)
+
+
+@ledger.command()
+def letters(
+    domain: Annotated[
+        str | None, typer.Option(metavar="DOMAIN", help="execution, quality, lineage, assets, iceberg or search; all.")
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many.")] = 20,
+    json: Json = False,
+    root: Root = None,
+    option: Options = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Which events could not be folded, and why: the dead letters.
+
+    Example:
+
+      arco ledger letters --root ./lake --domain execution
+    """
+    command = import_module("arco.surface.cli.ledger_letters")
+    showing = command.show_letters(Where.of(root, option, warehouse), domain, limit=limit, json=json)
+    import_module("asyncio").run(showing)
 
 
 def add_to(app: typer.Typer) -> None:

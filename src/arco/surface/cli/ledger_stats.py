@@ -42,7 +42,7 @@ def _print(title: str, found: list[DomainStats], kept: Callable[[str, str], str]
     rows = [row for one in found if one.segments for row in _rows(one, kept)]
     print_grid(("DOMAIN", "DAY", "SEGMENTS", "EVENTS", "SIZE", "WRITERS", "KEPT"), rows)
     for one in found:
-        _print_trouble(one)
+        _print_notes(one)
 
 
 def _rows(one: DomainStats, kept: Callable[[str, str], str]) -> list[tuple[str, ...]]:
@@ -54,7 +54,9 @@ def _amount(one: Amount) -> tuple[str, str, str]:
     return f"{one.segments:,}", f"{one.events:,}", size(one.bytes)
 
 
-def _print_trouble(one: DomainStats) -> None:
+def _print_notes(one: DomainStats) -> None:
+    if one.archived:
+        say(f"  {one.domain}: {counted(one.archived, 'segment')} of these in the archive")
     for aside in one.set_aside:
         say(f"  {one.domain}: {counted(aside.events, 'event')} of {aside.type} set aside: {aside.reason.replace('_', ' ')}")
     for gap in one.gaps:

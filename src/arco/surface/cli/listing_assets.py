@@ -1,4 +1,4 @@
-"""`arco assets`: what is deployed, in a list. One asset is in `showing_assets.py`."""
+"""`arco assets`: what is deployed, and the tables that no project made, in a list. One of them is in `showing_assets.py`."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
@@ -34,10 +34,10 @@ class ListedAsset(AssetLine, frozen=True, kw_only=True):
     status: Status
 
 
-async def list_assets(where: Where, binding: Binding, wanted: Wanted, *, json: bool) -> bool:
+async def list_assets(where: Where, binding: Binding, wanted: Wanted, *, retired: bool, json: bool) -> bool:
     async with asking(where, binding) as asked:
         asked.say_if_empty()
-        found = [one async for one in _listed(asked, filter_of(wanted))]
+        found = [one async for one in _listed(asked, msgspec.structs.replace(filter_of(wanted), retired=retired))]
         snapshot_id = asked.reader.cut.snapshot_id
     if json:
         print_json({"snapshot": snapshot_id, "items": found})
@@ -45,8 +45,22 @@ async def list_assets(where: Where, binding: Binding, wanted: Wanted, *, json: b
     if found:
         headers = ("name", "kind", "owner", "tags", "partitions", "last published (UTC)", "health")
         print_grid(headers, map(_row, found), folds=(0, 2, 3), paint={6: COLOURS})
-    say(counted(len(found), "asset") + nothing_fits(found, wanted))
+    say(_counted(found) + nothing_fits(found, wanted))
     return True
+
+
+def _counted(found: list[ListedAsset]) -> str:
+    others = sum(1 for one in found if not one.made_by_project)
+    deployed = counted(len(found) - others, "asset")
+    return f"{deployed}; {counted(others, 'table')} that no project made" if others else deployed
+
+
+def kind_of(line: AssetLine) -> str:
+    """What something is, for people."""
+    kind = line.kind or ""
+    if line.made_by_project:
+        return f"{kind}, retired" if line.retired else kind
+    return f"{kind}, no project{', dropped' if line.retired else ''}"
 
 
 def filter_of(wanted: Wanted) -> Filter:
@@ -81,4 +95,4 @@ async def _listed(asked: Asked, wanted: Filter) -> AsyncIterator[ListedAsset]:
 def _row(one: ListedAsset) -> tuple[str | None, ...]:
     owners, tags = ", ".join(one.owners), " ".join(one.tags)
     partitions = f"{one.partitions:,}" if one.partitions else ""
-    return one.asset, one.kind, owners, tags, partitions, stamp(one.last_published_at), one.status
+    return one.asset, kind_of(one), owners, tags, partitions, stamp(one.last_published_at), one.status

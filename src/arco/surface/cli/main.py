@@ -11,13 +11,20 @@ import typer
 
 from arco.kernel.errors import ArcoError
 from arco.surface.cli import (
+    backfill_commands,
     folding_commands,
     ledger_commands,
     names,
     pipelines,
     planning_commands,
+    quarantine_commands,
     reading_commands,
     running_commands,
+    schedule_commands,
+    spark_commands,
+    upkeep_commands,
+    worker_commands,
+    workspace_commands,
 )
 from arco.surface.cli.flags import AllowOrigin, Options, Root
 
@@ -30,6 +37,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+UntilStdinEnds = Annotated[
+    bool, typer.Option("--until-stdin-ends", help="Also stop when standard input does: for a program that starts a server.")
+]
 LogWord = Literal["json", "text"]
 LevelWord = Literal["debug", "info", "warning", "error", "off"]
 
@@ -63,6 +73,9 @@ TakeTurns = Annotated[
 AnyKey = Annotated[
     bool, typer.Option("--any-key", help="Accept any UUID as an Idempotency-Key, not only those that say their time.")
 ]
+TransactionTables = Annotated[
+    int, typer.Option(metavar="N", help="The most tables that one transaction may change, up to 100.")
+]
 OAuth = Annotated[
     bool, typer.Option("--oauth", help="Also hand out the token at /iceberg/v1/oauth/tokens, to whoever knows it.")
 ]
@@ -72,6 +85,36 @@ Fold = Annotated[
 FoldEvery = Annotated[
     float, typer.Option(metavar="SECONDS", help="How often the fold looks when nobody tells it of anything new.")
 ]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Listen where others can reach it, without a token. Everybody may do everything."),
+]
+AcceptLocation = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PREFIX", help="Accept tables in this folder outside the root, as file:/path (repeatable)."),
+]
+Upkeep = Annotated[
+    bool, typer.Option("--upkeep", help="Also take away what nobody can need any more, as arco upkeep does.")
+]
+UpkeepEvery = Annotated[
+    float, typer.Option(metavar="SECONDS", help="How long upkeep rests between two passes, with --upkeep.")
+]
+VendWord = Literal["off", "static", "sts", "gcs", "sas"]
+Vend = Annotated[
+    VendWord,
+    typer.Option(
+        help="Who makes the credentials that clients ask for: sts on S3, gcs, sas on Azure; static passes keys on."
+    ),
+]
+VendRole = Annotated[str | None, typer.Option(metavar="ARN", help="With --vend sts: the role whose sessions clients get.")]
+VendExternalId = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="With --vend sts: the external id that the role asks for.")
+]
+VendEndpoint = Annotated[
+    str | None, typer.Option(metavar="URL", help="The token service, if it is not Amazon's or Google's own.")
+]
+VendDuration = Annotated[int, typer.Option(metavar="SECONDS", help="How long credentials live, from 900 to 43200.")]
+VendReadOnly = Annotated[bool, typer.Option("--vend-read-only", help="Hand out credentials that can only read.")]
 
 
 @app.command()
@@ -82,14 +125,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         str, typer.Option(help="Address to listen on. One that others can reach needs ARCO_TOKEN.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8181,
-    allow_location: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PREFIX", help="Accept tables in this folder outside the root, as file:/path (repeatable)."),
-    ] = None,
-    insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="Listen where others can reach it, without a token. Everybody may do everything."),
-    ] = False,
+    allow_location: AcceptLocation = None,
+    insecure: Insecure = False,
     tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")] = None,
     tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's key (PEM, no password).")] = None,
     oauth: OAuth = False,
@@ -99,11 +136,24 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     at_once: Annotated[
         int, typer.Option(metavar="N", help="Requests worked on at a time; more are told to come again.")
     ] = 256,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Processes that serve, on one address; one that dies is started anew.")
+    ] = 1,
     take_turns: TakeTurns = False,
     any_key: AnyKey = False,
+    transaction_tables: TransactionTables = 10,
     allow_origin: AllowOrigin = None,
     fold: Fold = False,
     fold_every: FoldEvery = 10,
+    upkeep: Upkeep = False,
+    upkeep_every: UpkeepEvery = 900,
+    vend: Vend = "off",
+    vend_role: VendRole = None,
+    vend_external_id: VendExternalId = None,
+    vend_endpoint: VendEndpoint = None,
+    vend_duration: VendDuration = 3600,
+    vend_read_only: VendReadOnly = False,
+    until_stdin_ends: UntilStdinEnds = False,
     log: Annotated[
         LogWord | None, typer.Option(help="The form of the log, on stderr. Default: text at a terminal, json elsewhere.")
     ] = None,
@@ -111,18 +161,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> None:
     """Serve the Iceberg REST catalog of a root under /iceberg, until told to stop (Ctrl-C, SIGTERM).
 
-    Open the address in a browser: the page at / has settings to copy for Spark, PyIceberg, DuckDB, Trino and Flink.
+    Open the address in a browser: the page at / has settings to copy for Spark, PyIceberg, DuckDB, Trino,
+    Flink, DataFusion and Go.
 
     Without a token only this machine may use the catalog. ARCO_TOKEN in the environment sets a bearer token; then clients
     must send it, and the server may listen on other addresses. /health and /ready answer without it.
 
     Examples:
 
-      arco serve --root ./lake --fold
+      arco serve --root ./lake --fold --upkeep
 
       ARCO_TOKEN=… arco serve --root s3://bucket/lake --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
-    serve_command = import_module("arco.surface.cli.serve")
+    serve_command, vending = (import_module(f"arco.surface.cli.{name}") for name in ("serve", "vending"))
     flags = serve_command.Flags(
         host=host,
         port=port,
@@ -135,11 +186,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         log_level=log_level,
         timeout_s=timeout,
         at_once=at_once,
+        workers=workers,
         take_turns=take_turns,
         any_key=any_key,
+        transaction_tables=transaction_tables,
         allow_origin=tuple(allow_origin or ()),
         fold=fold,
         fold_every_s=fold_every,
+        upkeep=upkeep,
+        upkeep_every_s=upkeep_every,
+        until_stdin_ends=until_stdin_ends,
+        vend=vending.VendFlags(
+            vending.Mode(vend), vend_role, vend_external_id, vend_endpoint, vend_duration, vend_read_only
+        ),
     )
     serve_command.serve(root, option or [], flags)
 
@@ -154,10 +213,17 @@ for commands in (
     pipelines,
     planning_commands,
     running_commands,
+    worker_commands,
+    backfill_commands,
+    schedule_commands,
+    quarantine_commands,
     reading_commands,
     names,
     ledger_commands,
     folding_commands,
+    spark_commands,
+    upkeep_commands,
+    workspace_commands,
 ):
     commands.add_to(app)
 

@@ -150,9 +150,14 @@ def rename(
 
 
 def verify(
-    deep: Annotated[bool, typer.Option("--deep", help="Also read every receipt, and look for missing commits.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also read every receipt and every manifest, and look for every file of a table.")
+    ] = False,
     state: Annotated[
         bool, typer.Option("--state", help="Also compare what arco query shows with tables, runs and deployments.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First make again what can be derived from what is there, and say what.")
     ] = False,
     json: Json = False,
     root: Root = None,
@@ -160,7 +165,7 @@ def verify(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     allow_location: AllowLocation = None,
 ) -> None:
-    """Check everything that the catalog has written. Reads only; a server may run meanwhile.
+    """Check everything that the catalog has written. Reads only, but for --repair; a server may run meanwhile.
 
     Walks the chain of commits and says where it breaks, checks the checksums of the state, makes the state again from the
     commits and compares, and looks at the pointer and the metadata of every Iceberg table. Exits 0 if all is well, 1 if not.
@@ -170,8 +175,18 @@ def verify(
       arco verify --deep --root ./lake
 
       arco verify --state --root ./lake
+
+      arco verify --repair --deep --root ./lake
     """
-    _run("verifying", "verify", Where.of(root, option, warehouse, allow_location), deep=deep, state=state, json=json)
+    _run(
+        "verifying",
+        "verify",
+        Where.of(root, option, warehouse, allow_location),
+        deep=deep,
+        state=state,
+        repair=repair,
+        json=json,
+    )
 
 
 COMMANDS = (ls, show, history, drop, undrop, rename, verify)

@@ -7,8 +7,8 @@ from arco.kernel.errors import InvalidInput, NotFound
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.dynamic_values import DynamicDimensions, Value
 from arco.servo.partitions.axes import ListAxis
-from arco.servo.plan.selection import find
 from arco.servo.sdk.project import Project
+from arco.servo.sdk.selection import find
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say

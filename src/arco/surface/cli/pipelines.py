@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from arco.surface.cli.environments import in_environment
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
 
 
@@ -55,6 +56,9 @@ def deploy(
     history: Annotated[
         bool, typer.Option("--history", help="List what was deployed, newest first, and change nothing.")
     ] = False,
+    declare: Annotated[
+        bool, typer.Option("--declare", help="Print what POST /api/v1/deployments takes, and change nothing.")
+    ] = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -73,9 +77,14 @@ def deploy(
       arco deploy --root s3://bucket/lake
 
       arco deploy --history
+
+      arco deploy --declare | curl --data-binary @- http://127.0.0.1:8181/api/v1/deployments
     """
     deploying = import_module("arco.surface.cli.deploying")
     place = (project, root, option)
+    if declare:
+        import_module("asyncio").run(deploying.declare(*place, allow_breaking=allow_breaking))
+        return
     if history:
         import_module("asyncio").run(deploying.history(*place, json=json))
         return
@@ -106,7 +115,7 @@ def rollback(
     import_module("asyncio").run(deploying.rollback(project, root, option, to, json=json))
 
 
-COMMANDS = (init, validate, deploy, rollback)
+COMMANDS = (init, validate, in_environment(deploy), in_environment(rollback))
 
 
 def add_to(app: typer.Typer) -> None:

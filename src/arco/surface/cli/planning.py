@@ -1,5 +1,6 @@
 """`arco plan`: what would run and why, as a tree and as JSON."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -9,10 +10,12 @@ from arco.kernel.asset_key import AssetKey
 from arco.servo.deploy.deploying import deployed
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
+from arco.servo.plan.deferral import for_making
 from arco.servo.plan.document import Plan, PlannedTask
 from arco.servo.plan.explanation import notes
-from arco.servo.plan.planner import PlanRequest, plan
+from arco.servo.plan.planner import Mode, PlanRequest, plan
 from arco.servo.plan.staleness import Reason, World
+from arco.servo.schedule.atomic_limits import refuse_too_many, sets_rows_aside, tables_of
 from arco.surface.cli.printing import counted, say, size
 from arco.surface.cli.projects import At
 from arco.surface.cli.surveying import Survey, surveyed
@@ -29,21 +32,25 @@ _SAID = {
 _NAMES_MAX = 8
 
 
-async def show_plan(at: At, request: PlanRequest, *, why: bool, json: bool) -> bool:
+async def show_plan(at: At, request: PlanRequest, *, why: bool, json: bool, atomic_tables: int | None = None) -> bool:
+    """What would run. With `atomic_tables`, as one transaction over so many tables at most: a plan of more is refused."""
     survey = await surveyed(at)
     made = plan(survey.project.graph, survey.snapshot, deployed(survey.deployment), request)
     survey.say_remarks()
+    if atomic_tables is not None:
+        refuse_too_many(made, sets_rows_aside(survey.project.assets), atomic_tables)
     if json:
         typer.echo(made.encode().decode())
         return True
-    for line in described(survey, made, request, why=why):
+    for line in described(survey, made, request, why=why, atomic=atomic_tables is not None):
         say(line)
     return True
 
 
-def described(survey: Survey, made: Plan, request: PlanRequest, *, why: bool) -> Iterator[str]:
+def described(survey: Survey, made: Plan, request: PlanRequest, *, why: bool, atomic: bool = False) -> Iterator[str]:
     """The lines that people read."""
-    world = World(survey.project.graph, survey.snapshot)
+    chosen = [AssetKey.parse(name) for name in made.spec.selection]
+    world = World(survey.project.graph, for_making(survey.snapshot, chosen))
     tasks = made.spec.tasks
     by_asset: dict[str, list[PlannedTask]] = defaultdict(list)
     for task in tasks:
@@ -54,16 +61,36 @@ def described(survey: Survey, made: Plan, request: PlanRequest, *, why: bool) ->
         size_of_it = f"{counted(len(by_asset), 'asset')}, {counted(partitions, 'partition')}"
         yield f"This expands to {counted(len(tasks), 'task')}: {size_of_it}."
         yield from _stages(world, by_asset, why=why)
+        yield from _borrowed(tasks)
+        if atomic:
+            tables = tables_of(made, sets_rows_aside(survey.project.assets))
+            yield f"All of it is published in one transaction over up to {counted(tables, 'table')}, or nothing."
     if idle:
         more = f" and {len(idle) - _NAMES_MAX} more" if len(idle) > _NAMES_MAX else ""
         yield f"Up to date: {', '.join(idle[:_NAMES_MAX])}{more}."
     for one in dict.fromkeys(note for name in made.spec.selection for note in notes(world, AssetKey.parse(name))):
         yield f"Note: {one}."
-    words = " ".join(request.words)
     if tasks:
-        yield f"Next: arco run{f' {words}' if words else ''}{'' if why else '; arco plan --why says which facts differ'}"
+        asked = f"{_asked(request)}{' --atomic' * atomic}"
+        yield f"Next: arco run{asked}{'' if why else f'; arco plan{_asked(request)} --why says which facts differ'}"
     elif idle:
         yield "Nothing to do."
+
+
+def _borrowed(tasks: Iterable[PlannedTask]) -> Iterator[str]:
+    """What is read from another workspace, since this one has not built it."""
+    found = {(one.asset, one.workspace, one.snapshot_id) for task in tasks for one in task.inputs if one.workspace}
+    for asset, workspace, snapshot_id in sorted(found, key=str):
+        yield f"Reads {asset} from {workspace}, snapshot {snapshot_id}: it is not built here."
+
+
+def _asked(request: PlanRequest) -> str:
+    """The words and flags that ask for the same again."""
+    modes = {Mode.STALE: [], Mode.FORCE: ["--force"], Mode.BACKFILL: ["--backfill"]}
+    said = [*request.words, *modes[request.mode]]
+    for flag, given in (("--partition", request.partitions), ("--param", request.parameters)):
+        said += [word for name, value in given.items() for word in (flag, f"{name}={value}")]
+    return f" {shlex.join(said)}" if said else ""
 
 
 def _stages(world: World, by_asset: dict[str, list[PlannedTask]], *, why: bool) -> Iterator[str]:

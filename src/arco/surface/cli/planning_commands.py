@@ -5,8 +5,22 @@ from typing import Annotated
 
 import typer
 
+from arco.kernel.limits import TRANSACTION_TABLES_MAX
+from arco.surface.cli.environments import in_environment
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
-from arco.surface.cli.running_commands import RANGE, Backfill, Force, Params, Partitions, Words, at_of, pairs, request_of
+from arco.surface.cli.running_commands import (
+    RANGE,
+    Atomic,
+    AtomicTables,
+    Backfill,
+    Force,
+    Params,
+    Partitions,
+    Words,
+    at_of,
+    pairs,
+    request_of,
+)
 
 Asset = Annotated[str, typer.Argument(metavar="ASSET", help="Such as shop.orders, or orders.", show_default=False)]
 
@@ -17,6 +31,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     force: Force = False,
     backfill: Backfill = False,
     param: Params = None,
+    atomic: Atomic = False,
+    transaction_tables: AtomicTables = TRANSACTION_TABLES_MAX,
     why: Annotated[bool, typer.Option("--why", help="Say for each range of partitions which fact differs.")] = False,
     json: Json = False,
     project: ProjectFolder = ".",
@@ -32,7 +48,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco plan +orders_daily --partition date=2025-01-01..2025-01-31 --why
     """
     request = request_of(words, partition, param, force=force, backfill=backfill)
-    _run("planning", "show_plan", at_of(project, root, option), request, why=why, json=json)
+    tables = transaction_tables if atomic else None
+    _run("planning", "show_plan", at_of(project, root, option), request, why=why, json=json, atomic_tables=tables)
 
 
 def explain(
@@ -118,7 +135,7 @@ COMMANDS = (plan, explain)
 
 def add_to(app: typer.Typer) -> None:
     for command in COMMANDS:
-        app.command()(command)
+        app.command()(in_environment(command))
     app.add_typer(partitions)
 
 

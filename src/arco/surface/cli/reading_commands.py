@@ -39,6 +39,7 @@ def assets(  # noqa: PLR0913, PLR0917 - one parameter a flag
     namespace: Namespace = None,
     tag: Tag = None,
     owner: Owner = None,
+    retired: Annotated[bool, typer.Option("--retired", help="Also retired assets and dropped tables.")] = False,
     partitions: Annotated[bool, typer.Option("--partitions", help="With a name: each of its partitions.")] = False,
     as_of: AsOf = None,
     as_of_run: AsOfRun = None,
@@ -51,7 +52,8 @@ def assets(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> None:
     """List what is deployed: owner, partitions, last publish, health. With a name, everything about one asset.
 
-    Answers are of the last fold; --fresh adds what happened since. A former name finds an asset too.
+    Tables that no project made are listed too, and found by their full names. Answers are of the last fold; --fresh adds what
+    happened since. A former name finds an asset too.
 
     Examples:
 
@@ -65,7 +67,7 @@ def assets(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     asked = (Where.of(root, option, warehouse), _bound(as_of, as_of_run, snapshot, fresh=fresh))
     if name is None:
-        _run("listing_assets", "list_assets", *asked, (namespace, tag, owner), json=json)
+        _run("listing_assets", "list_assets", *asked, (namespace, tag, owner), retired=retired, json=json)
     else:
         _run("showing_assets", "show_asset", *asked, name, partitions=partitions, json=json)
 

@@ -12,7 +12,18 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from arco.ledger.run_entries import AnyEntry, OutputStaged, RunCreated, TaskEntry, TaskRetried
+from arco.ledger.run_entries import (
+    AnyEntry,
+    OutputStaged,
+    PublishBegun,
+    RunCreated,
+    RunPublished,
+    RunWithheld,
+    TaskEntry,
+    TaskPublished,
+    TaskRetried,
+    TaskStaged,
+)
 from arco.ledger.run_state import ACTIVE, ENDED, RunState, TaskState, TaskStatus
 from arco.servo.plan.document import Plan, PlannedTask
 from arco.surface.cli.printing import shown
@@ -50,16 +61,37 @@ class RunDisplay:
         if self._live is not None:
             self._live.stop()
 
+    def found(self, state: RunState) -> None:
+        """How far the run is before anything is told."""
+        self._state = state
+
     # What the driver tells
 
     def saw(self, entry: AnyEntry, state: RunState) -> None:
         self._state = state
+        if state.run.is_atomic and self._saw_together(entry, state):
+            return
         if isinstance(entry, TaskRetried):
             self._line("↻", "yellow", entry.task, f"attempt {entry.attempt}: {entry.failure.message}; it is tried again")
         elif isinstance(entry, TaskEntry) and not isinstance(entry, OutputStaged):
             its = state.task(entry.task)
             if its.status in ENDED:
                 self._ended(entry.task, its)
+
+    def _saw_together(self, entry: AnyEntry, state: RunState) -> bool:
+        """What is said of an atomic run only: a task that is staged is done, and is published with all others."""
+        match entry:
+            case TaskStaged():
+                self._line("✓", "cyan", entry.task, f"staged: {ended_text(state.task(entry.task), self._tasks)}")
+            case PublishBegun():
+                self._console.print(Text(f"  … publishing {said_of_tables(state)} in one transaction"), soft_wrap=True)
+            case RunPublished():
+                self._console.print(Text("  ✓ published together", "green"), soft_wrap=True)
+            case RunWithheld():
+                self._console.print(Text(f"  ✗ nothing was published: {shown(entry.reason)}", "red"), soft_wrap=True)
+            case _:
+                return isinstance(entry, TaskPublished)
+        return True
 
     def progressed(self, task: str, facts: Mapping[str, Any]) -> None:
         self._now[task] = facts
@@ -160,7 +192,15 @@ def warnings_of(its: TaskState) -> list[str]:
     ]
 
 
+def said_of_tables(state: RunState) -> str:
+    """How many tables an atomic run changes, as far as it is."""
+    tables = len(state.staged_commits)
+    return f"{tables} table{'s' * (tables != 1)}"
+
+
 def started_line(run: str, created: RunCreated | None, tasks: int, partitions: int) -> str:
     """The first line of a run."""
     at_once = "" if created is None else f", {created.max_parallelism} at once"
-    return f"run {run}: {tasks} task{'s' * (tasks != 1)}, {partitions:,} partition{'s' * (partitions != 1)}{at_once}"
+    together = ", all published together or nothing" if created is not None and created.atomic else ""
+    sizes = f"{tasks} task{'s' * (tasks != 1)}, {partitions:,} partition{'s' * (partitions != 1)}"
+    return f"run {run}: {sizes}{at_once}{together}"

@@ -15,31 +15,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from arco.catalog.catalog import Catalog
+from arco.catalog.workspaces import Workspaces
 from arco.fold.passes import fold_pass
-from arco.fold.spark_session import SparkSettings
+from arco.fold.spark_masters import parse_master
+from arco.fold.spark_session import SparkSettings, expect_connect
 from arco.fold.spark_threads import any_left
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
+from arco.kernel.limits import WORKER_POLL_S
+from arco.kernel.scope import Scope
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
-from arco.ledger.run_state import RunState, TaskStatus
+from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
 from arco.servo.plan.planner import PlanRequest
+from arco.servo.schedule.claims import Claim, Claims
 from arco.servo.schedule.executor import NoObserver
+from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
+from arco.servo.schedule.local_wake_ups import LocalWakeUps
 from arco.servo.schedule.starting import Started, open_run
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.printing import print_grid, print_json, say, when
-from arco.surface.cli.projects import At, read_project
-from arco.surface.cli.run_display import RunDisplay, ended_text, started_line, warnings_of
-from arco.surface.cli.settings import PROJECT_FILE, load_settings
+from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
+from arco.surface.cli.projects import At, ProjectFile, read_project, scope_named
+from arco.surface.cli.run_display import RunDisplay, started_line, warnings_of
+from arco.surface.cli.run_pages import print_run
+from arco.surface.cli.settings import PROJECT_FILE, load_environment, load_settings
 from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
@@ -47,15 +56,16 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 
 @asynccontextmanager
-async def at_work(at: At) -> AsyncIterator[tuple[Pipeline, Lake]]:
+async def at_work(at: At, poll_s: float = WORKER_POLL_S) -> AsyncIterator[tuple[Pipeline, Lake]]:
     """A project, ready to run, and the lake that it publishes to."""
     file = read_project(at.folder)
+    spark = spark_of(file, at.master)
+    expect_connect(spark)
     project = file.load()
     where = file.where(at.root, at.options)
     settings = load_settings(where.root, list(where.options), where.folder)
-    log = file.folder / ".arco" / "spark.log"
-    spark = SparkSettings(file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
     async with opened(where) as workspace:
+        await in_use(workspace)
         pipeline = Pipeline(
             catalog=workspace.catalog,
             project=project,
@@ -63,34 +73,73 @@ async def at_work(at: At) -> AsyncIterator[tuple[Pipeline, Lake]]:
             options=settings.known,
             spark=spark,
             by=workspace.author.principal,
+            pools=file.pools,
+            hand_over=hand_over_of(workspace, poll_s),
+            defer_to=file.defer_to,
         )
-        home = pipeline.new_home(workspace.place)
+        home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
         try:
             yield replace(pipeline, home=home), Lake(workspace.place, settings.known, settings.retention)
         finally:
+            pipeline.hand_over.close()
             await home.stop()
 
 
-async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool) -> int:
+def spark_of(file: ProjectFile, master: str | None) -> SparkSettings:
+    """The Spark of a project: as its file says, elsewhere if a flag does."""
+    log = file.folder / ".arco" / "spark.log"
+    found = SparkSettings(master or file.spark.master, f"arco {file.name}", file.spark.conf, file.spark.jars, log_file=log)
+    parse_master(found.master)
+    return found
+
+
+def hand_over_of(home: Opened, looks_every_s: float = WORKER_POLL_S) -> HandOver:
+    """How processes at this root wake each other: by sockets in a folder; at a bucket everybody looks."""
+    if home.folder is None:
+        return Looking(looks_every_s)
+    return LocalWakeUps(home.folder, home.catalog.parts.entropy, looks_every_s=looks_every_s)
+
+
+async def in_use(home: Opened) -> None:
+    """Refuse to work in a workspace that was given up."""
+    parts = home.catalog.parts
+    await Workspaces(parts.tier1.store, parts.clock, parts.entropy).need_in_use(parts.scope)
+
+
+async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool, detach: bool = False) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
     async with at_work(at) as (pipeline, lake):
-        prepared = await pipeline.prepare(request)
-        if not prepared.plan.spec.tasks:
-            if json:
-                print_json({"run": None, "status": "nothing to do", "tasks": []})
-            else:
-                say("nothing to do: everything that was asked for is as its inputs and its code are")
-            return 0
-        started = await pipeline.start(prepared, how)
+        started = await pipeline.started_before(request, how)
+        if started is None:
+            prepared = await pipeline.prepare(request)
+            if not prepared.plan.spec.tasks:
+                if json:
+                    print_json({"run": None, "status": "nothing to do", "tasks": []})
+                else:
+                    say("nothing to do: everything that was asked for is as its inputs and its code are")
+                return 0
+            started = await pipeline.start(prepared, how, here=not detach)
         if not started.is_new and not json:
             say(f"run {started.log.run} was started with this key before")
+        if detach:
+            return _left_to_workers(started, json=json)
         return await _driven(pipeline, started, lake if fold else None, json=json)
+
+
+def _left_to_workers(started: Started, *, json: bool) -> int:
+    if json:
+        print_json(_document(started, started.log.state))
+    else:
+        tasks = counted(len(started.plan.spec.tasks), "task")
+        say(f"run {started.log.run}: {tasks} for whatever workers there are (arco worker)")
+        say(f"  arco watch {started.log.run}      how it goes on")
+    return 0
 
 
 async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: bool) -> int:
     """Go on with a run from what it has published."""
     async with at_work(at) as (pipeline, lake):
-        found = await _last_unfinished(pipeline) if run_id is None else _run_id(run_id)
+        found = await _last_unfinished(pipeline) if run_id is None else run_id_of(run_id)
         started = await pipeline.open(found)
         if started.log.state.is_finished and not started.log.state.owed:
             if not json:
@@ -102,6 +151,20 @@ async def resume(at: At, run_id: str | None, *, now: bool, fold: bool, json: boo
 
 async def _driven(pipeline: Pipeline, started: Started, folded: Lake | None, *, json: bool, seize: bool = False) -> int:
     """Drive a run to its end; then fold, if a lake to fold is given."""
+    try:
+        state = await drive_shown(pipeline, started, json=json, seize=seize)
+    except asyncio.CancelledError:
+        # Whether the log says already that the run is to end is not known here; what to type is the same.
+        sys.stderr.write(f"arco: left at once; arco resume {started.log.run} --now settles what was under way\n")
+        return EXIT_INTERRUPTED
+    code = _summed_up(started, state, json=json)
+    if folded is not None and state.run.status is not RunStatus.CANCELLED:
+        await fold_after(pipeline, folded, json=json)
+    return code
+
+
+async def drive_shown(pipeline: Pipeline, started: Started, *, json: bool, seize: bool = False) -> RunState:
+    """Drive a run to its end, and show how it goes."""
     console = Console(highlight=False, stderr=json)
     tasks = started.plan.spec.tasks
     if not json:
@@ -109,18 +172,10 @@ async def _driven(pipeline: Pipeline, started: Started, folded: Lake | None, *, 
         say(started_line(str(started.log.run), started.log.state.run.created, len(tasks), partitions))
     with RunDisplay(console, started.plan, _said(pipeline), live=console.is_terminal and not json) as display:
         watched = replace(pipeline, observer=NoObserver() if json else display)
-        try:
-            state = await watched.drive(started, seize=seize)
-        except asyncio.CancelledError:
-            sys.stderr.write(f"arco: left at once; {_how_to_go_on(started)}\n")
-            return EXIT_INTERRUPTED
-    code = _summed_up(started, state, json=json)
-    if folded is not None and state.run.status is not RunStatus.CANCELLED:
-        await _fold(pipeline, folded, json=json)
-    return code
+        return await watched.drive(started, seize=seize)
 
 
-async def _fold(pipeline: Pipeline, lake: Lake, *, json: bool) -> None:
+async def fold_after(pipeline: Pipeline, lake: Lake, *, json: bool) -> None:
     """What the run told the ledger, as rows, in the session that it ran in. Trouble here is not the run's."""
     home = pipeline.home
     if home is None or not home.is_open:
@@ -138,13 +193,6 @@ async def _fold(pipeline: Pipeline, lake: Lake, *, json: bool) -> None:
         sys.stderr.write(f"arco: what the run said is kept, and not folded yet: {failed.one_line()}; try arco fold\n")
     elif not json:
         say('  arco query "SELECT asset, count(*) FROM partitions GROUP BY 1"      everything Arco knows, in SQL')
-
-
-def _how_to_go_on(started: Started) -> str:
-    """With a run that is left in the middle. One that was told to end can only be ended."""
-    if started.log.state.run.cancel is None:
-        return f"go on with: arco resume {started.log.run} --now"
-    return f"arco resume {started.log.run} --now ends it in order, then arco run makes the rest"
 
 
 def _said(pipeline: Pipeline) -> Any:
@@ -185,6 +233,9 @@ def _what_next(started: Started, state: RunState) -> list[str]:
         tasks[one].asset for one, its in state.tasks.items() if its.status in {TaskStatus.BLOCKED, TaskStatus.QUARANTINED}
     ]
     failed = [tasks[one].asset for one, its in state.tasks.items() if its.status is TaskStatus.FAILED]
+    if state.run.is_atomic and not state.run.published:
+        words = " ".join(dict.fromkeys(task.asset for task in tasks.values()))
+        return [f"  arco run --atomic       nothing was published: {words} stand as they were, and are planned again"]
     lines = [
         f"  arco explain {one}      what it is now, and why; mend it, then: arco run {one}+"
         for one in dict.fromkeys(failed)
@@ -207,6 +258,8 @@ def _document(started: Started, state: RunState) -> dict[str, Any]:
         "run": str(started.log.run),
         "status": state.run.status.value,
         "plan": started.plan.fingerprint,
+        **_request(state),
+        "published_together": state.run.published if state.run.is_atomic else None,
         "tasks": [
             {
                 "task": task,
@@ -217,11 +270,25 @@ def _document(started: Started, state: RunState) -> dict[str, Any]:
                 "snapshot_id": its.snapshot_id,
                 "written": {} if its.staged is None else its.staged.written,
                 "warnings": warnings_of(its),
-                "failure": None if its.failure is None or its.status is TaskStatus.SUCCEEDED else its.failure.message,
+                "failure": _failure(its),
             }
             for task, its in state.tasks.items()
         ],
     }
+
+
+def _request(state: RunState) -> dict[str, Any]:
+    """How a run was asked for, as its log says it."""
+    words = ("trigger", "who", "max_parallelism", "timeout_s", "on_failure", "idempotency_key", "atomic")
+    return {word: msgspec.to_builtins(getattr(state.run.created, word, None)) for word in words}
+
+
+def _failure(its: TaskState) -> dict[str, Any] | None:
+    """Why a task was not published, if that is how it ended; what an attempt before it met is in the log alone."""
+    if its.failure is None or its.status is TaskStatus.SUCCEEDED:
+        return None
+    said: dict[str, Any] = msgspec.to_builtins(its.failure)
+    return {"class": said.pop("kind"), **said}
 
 
 # Runs that were
@@ -245,12 +312,13 @@ async def _found(catalog: Catalog, run: RunId) -> Started | None:
         return None
 
 
-async def _opened_run(home: Opened, run_id: str) -> Started:
+async def opened_run(home: Opened, run_id: str) -> Started:
     parts = home.catalog.parts
-    return await open_run(parts.tier1.store, parts.scope, _run_id(run_id), parts.clock, parts.entropy)
+    return await open_run(parts.tier1.store, parts.scope, run_id_of(run_id), parts.clock, parts.entropy)
 
 
-def _run_id(text: str) -> RunId:
+def run_id_of(text: str) -> RunId:
+    """A run as it is named on a command line."""
     try:
         return RunId(text)
     except ArcoError as error:
@@ -261,9 +329,13 @@ async def runs(at: At, run_id: str | None, *, limit: int, status: str | None, js
     """What ran, newest first; or the tasks of one run."""
     async with opened(where_of(at)) as home:
         if run_id is not None:
-            _print_run(await _opened_run(home, run_id), json=json)
+            one = await opened_run(home, run_id)
+            if json:
+                print_json(_document(one, one.log.state))
+            else:
+                print_run(one, home.catalog.parts.clock.now_ms(), await _signs_of_life(home, one))
             return
-        found = [one async for one in _newest(home, limit, status)]
+        found = [one async for one in newest_runs(home, limit, status)]
         if json:
             print_json([_document(one, one.log.state) for one in found])
         elif not found:
@@ -273,22 +345,36 @@ async def runs(at: At, run_id: str | None, *, limit: int, status: str | None, js
             print_grid(["run", "status", "started", "took", "tasks", "by"], rows, paint={1: _COLOURS})
 
 
+async def _signs_of_life(home: Opened, one: Started) -> dict[str, Claim]:
+    """The last of every task that is under way. A task that has just begun has none yet."""
+    parts = home.catalog.parts
+    claims = Claims(parts.tier1.store, parts.scope, one.log.run, "", parts.clock, parts.entropy)
+    found = {task: await claims.read(task) for task in one.log.state.active}
+    return {task: claim for task, claim in found.items() if claim is not None}
+
+
 def where_of(at: At) -> Where:
     """The workspace of a project; without one, the root that is named."""
     if (Path(at.folder) / PROJECT_FILE).is_file():
         return read_project(at.folder).where(at.root, at.options)
-    return Where.of(at.root, at.options, DEFAULT_WAREHOUSE)
+    scope = scope_named(load_environment().workspace, Scope.parse_warehouse(DEFAULT_WAREHOUSE))
+    return Where.of(at.root, at.options, scope.warehouse)
 
 
-async def _newest(home: Opened, limit: int, status: str | None) -> AsyncIterator[Started]:
-    """The newest runs, all or those of one status."""
+async def newest_runs(
+    home: Opened, limit: int, status: str | None, trigger: Trigger | None = None
+) -> AsyncIterator[Started]:
+    """The newest runs, all or those of one status, or those that were started for one reason."""
     parts = home.catalog.parts
     left = limit
     for one in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
         if left <= 0:
             return
         found = await _found(home.catalog, one)
-        if found is not None and status in {None, found.log.state.run.status.value}:
+        if found is None or status not in {None, found.log.state.run.status.value}:
+            continue
+        created = found.log.state.run.created
+        if trigger is None or (created is not None and created.trigger is trigger):
             left -= 1
             yield found
 
@@ -300,7 +386,7 @@ def _row(one: Started) -> list[str]:
     counts = Counter(its.status.value for its in state.tasks.values())
     return [
         str(one.log.run),
-        state.run.status.value,
+        state.run.status.value if ended is not None or state.run.paused is None else "paused",
         when(state.run.created_ms),
         "" if ended is None else f"{(ended - state.run.created_ms) / 1000:.1f} s",
         ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
@@ -308,41 +394,36 @@ def _row(one: Started) -> list[str]:
     ]
 
 
-def _print_run(one: Started, *, json: bool) -> None:
-    state = one.log.state
-    if json:
-        print_json(_document(one, state))
-        return
-    say(f"run {one.log.run}: {state.run.status.value}, {when(state.run.created_ms)}")
-    tasks = {task.id: task for task in one.plan.spec.tasks}
-    rows = [
-        [tasks[task].asset, its.status.value, str(tasks[task].partition_count), ended_text(its, tasks)]
-        for task, its in state.tasks.items()
-    ]
-    print_grid(["asset", "status", "partitions", ""], rows, folds=(0, 3), paint={1: _COLOURS})
-    say(f"Next: arco runs {one.log.run} --outputs lists what it published")
-
-
 async def cancel(at: At, run_id: str, reason: str) -> None:
     """Ask for the end of a run, wherever it is driven."""
     file = read_project(at.folder)
     async with opened(file.where(at.root, at.options)) as home:
-        started = await _opened_run(home, run_id)
+        started = await opened_run(home, run_id)
         parts = home.catalog.parts
         if await request_cancel(started.log, home.author.principal, reason, parts.clock, parts.entropy):
+            wake = hand_over_of(home)
+            wake.tell(str(started.log.run))
+            wake.close()
             say(f"run {run_id} is asked to end; whoever drives it stops its tasks within seconds")
         else:
             say(f"run {run_id} has finished: {started.log.state.run.status.value}")
 
 
-def how_to_run(parallel: int, timeout: float | None, key: str | None, *, fail_fast: bool, backfill: bool) -> HowToRun:
+def how_to_run(
+    trigger: str, parallel: int, timeout: float | None, key: str | None, *, fail_fast: bool, backfill: bool
+) -> HowToRun:
     return HowToRun(
-        trigger=Trigger.BACKFILL if backfill else Trigger.MANUAL,
+        trigger=Trigger.BACKFILL if backfill else Trigger(trigger),
         parallelism=parallel,
         timeout_s=timeout,
         on_failure=OnFailure.FAIL_FAST if fail_fast else OnFailure.KEEP_GOING,
         key=key,
     )
+
+
+def atomically(how: HowToRun, tables: int) -> HowToRun:
+    """The same, with all outputs published at once over so many tables at most."""
+    return replace(how, atomic=True, transaction_tables=tables)
 
 
 def interruptible(work: Coroutine[Any, Any, int]) -> int:

@@ -1,10 +1,18 @@
 """`arco serve`: the HTTP server on one root."""
 
 import asyncio
+import os
+import resource
+import signal
 import socket
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
 from types import FrameType
 
 import uvicorn
@@ -12,19 +20,39 @@ from rich.console import Console
 
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
-from arco.kernel.clock import SystemClock
-from arco.kernel.entropy import SystemEntropy
+from arco.kernel.clock import Clock, SystemClock
+from arco.kernel.entropy import Entropy, SystemEntropy
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import UlidSource
-from arco.kernel.limits import GRACEFUL_STOP_S, KEEP_ALIVE_S, REQUEST_TIMEOUT_S, REQUESTS_AT_ONCE_MAX
+from arco.kernel.limits import (
+    CONNECTIONS_MAX,
+    CONNECTIONS_WAITING_MAX,
+    GRACEFUL_STOP_S,
+    KEEP_ALIVE_S,
+    OPEN_FILES_MAX,
+    OTHER_FILES_MAX,
+    REQUEST_TIMEOUT_S,
+    REQUESTS_AT_ONCE_MAX,
+    TRANSACTION_TABLES_EVER_MAX,
+    TRANSACTION_TABLES_MAX,
+    WORKERS_MAX,
+)
+from arco.kernel.scope import Scope
+from arco.kernel.secret import Secret
 from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
-from arco.surface.cli.settings import Settings, load_link_key, load_settings, load_token
+from arco.surface.cli.settings import Settings, childs_environment, load_link_key, load_settings, load_token
+from arco.surface.cli.vending import VendFlags, open_vending, told_to_clients
+from arco.surface.cli.workers import Berth, Watch
+from arco.surface.fold_process import FoldProcess
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Beside, Setup
 from arco.surface.http.bounds import Bounds
-from arco.surface.http.client_config import base_uri, client_config, client_defaults
+from arco.surface.http.client_config import base_uri, client_defaults
+from arco.surface.http.crew import Crew, FoldElsewhere
+from arco.surface.http.for_clients import ForClients
+from arco.surface.http.metrics import Metrics
 from arco.surface.http.origins import Origins
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
@@ -47,45 +75,123 @@ class Flags:
     log_level: str = "info"
     timeout_s: float = REQUEST_TIMEOUT_S
     at_once: int = REQUESTS_AT_ONCE_MAX
+    workers: int = 1
     take_turns: bool = False
     any_key: bool = False
+    transaction_tables: int = TRANSACTION_TABLES_MAX
     allow_origin: tuple[str, ...] = ()
     fold: bool = False
     fold_every_s: float = 10
+    upkeep: bool = False
+    upkeep_every_s: float = 900
+    until_stdin_ends: bool = False
+    vend: VendFlags = field(default_factory=VendFlags)
 
 
 def serve(root: str | None, options: list[str], flags: Flags) -> None:
-    """Check everything, test the store, then serve until told to stop."""
+    """Check everything, test the store, then serve until told to stop: in this process, or in several that it watches."""
     settings = load_settings(root, options)
     certificate = load_certificate(flags.tls_cert, flags.tls_key)
     setup = _setup(settings, flags, certificate)
-    sockets = bind(flags.host, flags.port)
     clock, entropy = SystemClock(), SystemEntropy()
-    store = open_root(settings.root, settings.options, clock, entropy)
-    asyncio.run(require_suitable(store, clock, entropy))
-    import_module("arco.iceberg.reference")
-    policy = LocationPolicy.of(flags.allow_location, clock, entropy)
-    parsed = parse_root(settings.root)
-    known = settings.known
-    choices = Choices(take_turns=flags.take_turns, require_uuid7=not flags.any_key)
-    told = client_config(parsed, known)
-    state = ServerState(store, base_uri(parsed, known), told, policy, clock, entropy, choices, client_defaults(parsed))
+    open_vending(flags.vend, settings, clock)
+    sockets = bind(flags.host, flags.port)
+    asyncio.run(_tested(settings, clock, entropy))
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
-    beside = [_folds(state, settings, flags)] if flags.fold else []
-    app = App(state, UlidSource(clock, entropy), setup, beside=beside)
-    _Server(_uvicorn(app, setup, certificate), setup.about).run(sockets)
+    if flags.workers == 1:
+        app = _app(root, options, flags, setup, Crew(clock))
+        _Server(_uvicorn(app, setup, certificate), partial(_announce, setup)).run(sockets)
+        return
+    key = setup.link_key.reveal() if setup.link_key else entropy.token_bytes(32).hex()
+    watch = Watch(partial(work, root, options, flags), sockets, flags.workers, key, clock)
+    for one in sockets:
+        one.listen(CONNECTIONS_WAITING_MAX)
+    watch.run(lambda: _announce(setup, sockets[0]))
 
 
-def _folds(state: ServerState, settings: Settings, flags: Flags) -> Beside:
-    """The fold beside the server. Spark's classes are loaded only here."""
+async def _tested(settings: Settings, clock: Clock, entropy: Entropy) -> None:
+    store = open_root(settings.root, settings.options, clock, entropy)
+    await require_suitable(store, clock, entropy)
+    await store.close()
+
+
+def work(
+    root: str | None,
+    options: list[str],
+    flags: Flags,
+    berth: Berth,
+    sockets: list[socket.socket],
+    listens: Connection,
+) -> None:
+    """One of several workers, in a process of its own: what its parent checked is only read again."""
+    settings = load_settings(root, options)
+    certificate = load_certificate(flags.tls_cert, flags.tls_key)
+    setup = replace(_setup(settings, flags, certificate), link_key=Secret(berth.link_key))
+    configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
+    crew = Crew(SystemClock(), berth.number, berth.sockets)
+    app = _app(root, options, flags, setup, crew)
+    _Worker(_uvicorn(app, setup, certificate), lambda _socket: listens.send(True)).run(sockets)
+
+
+def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew: Crew) -> App:
+    """What one process serves. What one does for all, the first worker does."""
+    settings, clock, entropy = load_settings(root, options), SystemClock(), SystemEntropy()
+    store = open_root(settings.root, settings.options, clock, entropy)
+    import_module("arco.iceberg.reference")
+    parsed, known = parse_root(settings.root), settings.known
+    choices = Choices(
+        take_turns=flags.take_turns, require_uuid7=not flags.any_key, transaction_tables_max=flags.transaction_tables
+    )
+    vending = open_vending(flags.vend, settings, clock)
+    for_clients = ForClients(told_to_clients(flags.vend, parsed, known), client_defaults(parsed), vending)
+    policy = LocationPolicy.of(flags.allow_location, clock, entropy)
+    metrics = Metrics(crew.folder)
+    state = ServerState(store, base_uri(parsed, known), for_clients, policy, clock, entropy, choices, metrics)
+    is_first = crew.number == 0
+    beside = [_fold(state, root, options, flags)] if flags.fold and is_first else []
+    beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []
+    beside += [FoldElsewhere(state, crew)] if flags.fold and not is_first else []
+    beside += [_StdinEnds()] if flags.until_stdin_ends else []
+    return App(state, UlidSource(clock, entropy), setup, beside=beside, crew=crew)
+
+
+def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags) -> Beside:
+    """The fold beside the server, in a process of its own: no JVM is started in this one."""
     if flags.fold_every_s <= 0:
         raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
-    folds = import_module("arco.surface.folds")
-    home = import_module("arco.fold.spark_home").SparkHome
-    session = home(folds.own_session("arco serve"))
-    lake = folds.Lake(parse_root(settings.root).place, settings.known, settings.retention)
-    found: Beside = folds.ServerFolds(state, lake, session, flags.fold_every_s)
+    words = ["fold", "--follow", "--all", "--watched", "--every", str(flags.fold_every_s)]
+    words += ["--root", root] if root is not None else []
+    words += [word for option in options for word in ("-o", option)]
+    command = [sys.executable, "-c", "from arco.surface.cli.main import run; run()", *words]
+    process = FoldProcess(command, childs_environment(), state.clock, partial(_count_fold, state.metrics))
+    state.wake_fold, state.fold_status = process.wake, process.status.document
+    return process
+
+
+def _count_fold(metrics: Metrics, scope: Scope, head: str, took_s: float) -> None:
+    metrics.folded(scope.tenant, scope.workspace, head, took_s)
+
+
+def _upkeep(state: ServerState, settings: Settings, flags: Flags) -> Beside:
+    if flags.upkeep_every_s <= 0:
+        raise InvalidInput("upkeep that never rests does nothing else", hint="give --upkeep-every seconds")
+    found: Beside = import_module("arco.surface.upkeeps").ServerUpkeep(state, settings.retention, flags.upkeep_every_s)
     return found
+
+
+class _StdinEnds:
+    """Stops the server when nobody holds the other end of its standard input any more, however they ended."""
+
+    def start(self) -> None:
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._readable)
+
+    async def stop(self) -> None:
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+    def _readable(self) -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            signal.raise_signal(signal.SIGTERM)
 
 
 def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) -> Setup:
@@ -96,10 +202,14 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
         raise InvalidInput("--oauth hands out the server's token, and there is none", hint="set ARCO_TOKEN")
     if flags.timeout_s <= 0 or flags.at_once < 1:
         raise InvalidInput("a server that gives its requests no time or no room does nothing", hint="use positive numbers")
+    if not 1 <= flags.workers <= WORKERS_MAX:
+        raise InvalidInput(f"--workers {flags.workers}", hint=f"1 to {WORKERS_MAX}")
+    if not 1 <= flags.transaction_tables <= TRANSACTION_TABLES_EVER_MAX:
+        raise InvalidInput(f"--transaction-tables {flags.transaction_tables}", hint=f"1 to {TRANSACTION_TABLES_EVER_MAX}")
     parsed = parse_root(settings.root)
     return Setup(
         access=Access(token, this_machine_only=not flags.insecure, origins=Origins.of(flags.allow_origin)),
-        bounds=Bounds(request_s=flags.timeout_s, requests_at_once=flags.at_once),
+        bounds=Bounds(request_s=flags.timeout_s, requests_at_once=flags.at_once, connections=_connections()),
         about=About(version("arco"), str(parsed), parsed.kind, "https" if certificate else "http"),
         oauth=flags.oauth,
         link_key=load_link_key(),
@@ -109,7 +219,7 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
 def _uvicorn(app: App, setup: Setup, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=guarded(setup.bounds),
+        http=guarded(setup.bounds, app.metrics),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -118,6 +228,7 @@ def _uvicorn(app: App, setup: Setup, certificate: Certificate | None) -> uvicorn
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
+        backlog=CONNECTIONS_WAITING_MAX,
         # Commits under way are finished; a request that hangs must not keep the server from ending.
         timeout_graceful_shutdown=GRACEFUL_STOP_S,
         ssl_certfile=certificate.cert if certificate else None,
@@ -128,20 +239,49 @@ def _uvicorn(app: App, setup: Setup, certificate: Certificate | None) -> uvicorn
 class _Server(uvicorn.Server):
     """Says where it listens once it does: people can read it, and a program can wait for it."""
 
-    def __init__(self, config: uvicorn.Config, about: About) -> None:
+    def __init__(self, config: uvicorn.Config, listens: Callable[[socket.socket], None]) -> None:
         super().__init__(config)
-        self._about = about
+        self._listens = listens
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            Console(highlight=False, soft_wrap=True).print(
-                f"Arco serves {self._about.root} at {self._about.scheme}://{place}/iceberg", markup=False
-            )
+        if self.started and sockets:
+            self._listens(sockets[0])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         # Not to be raised again at the end: a server that was asked to stop and did has ended well.
         self._captured_signals.clear()
+
+
+class _Worker(_Server):
+    """One that stops when its parent is gone: nobody else would tell it to, and the next server wants its port."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        parent = parent_process()
+        if parent is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(parent.sentinel, self._orphaned, loop, parent.sentinel)
+        await super().startup(sockets)
+
+    def _orphaned(self, loop: asyncio.AbstractEventLoop, sentinel: int) -> None:
+        loop.remove_reader(sentinel)
+        self.should_exit = True
+
+
+def _announce(setup: Setup, listening: socket.socket) -> None:
+    host, port = listening.getsockname()[:2]
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    Console(highlight=False, soft_wrap=True).print(
+        f"Arco serves {setup.about.root} at {setup.about.scheme}://{place}/iceberg", markup=False
+    )
+
+
+def _connections() -> int:
+    """How many there may be: as many files as the system lets us open, less those for everything else."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, OPEN_FILES_MAX) if hard != resource.RLIM_INFINITY else OPEN_FILES_MAX
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS_MAX, soft - OTHER_FILES_MAX))

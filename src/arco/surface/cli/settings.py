@@ -3,7 +3,9 @@
 import getpass
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.kernel.retention import Retention
-from arco.kernel.secret import Secret
+from arco.kernel.secret import Secret, SecretRef
 
 PROJECT_FILE = "arco.toml"
 _LINK_KEY_CHARS_MIN = 32
@@ -23,6 +25,13 @@ _AMBIENT: dict[str, dict[str, tuple[str, ...]]] = {
         "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
     },
     "az://": {"account_name": ("AZURE_STORAGE_ACCOUNT_NAME",)},
+}
+# Where a key of the server's own is found, if it was not given as an option. Clients never get it as it is.
+_AMBIENT_SECRETS: dict[str, tuple[str, ...]] = {
+    "access_key_id": ("AWS_ACCESS_KEY_ID",),
+    "secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
+    "session_token": ("AWS_SESSION_TOKEN",),
+    "account_key": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY"),
 }
 
 
@@ -81,6 +90,11 @@ def load_token() -> Secret | None:
     return Secret(token)
 
 
+def childs_environment() -> dict[str, str]:
+    """What a process that a server starts finds in its environment: everything but how the server itself is reached."""
+    return {name: value for name, value in os.environ.items() if name not in {"ARCO_TOKEN", "ARCO_LINK_KEY"}}
+
+
 def load_link_key() -> Secret | None:
     """What links to files of state are made with, for servers that answer each other's; None: one of each process."""
     key = os.environ.get("ARCO_LINK_KEY")
@@ -93,12 +107,90 @@ def load_link_key() -> Secret | None:
     return Secret(key)
 
 
+def load_secret(where: SecretRef) -> Secret:
+    """A secret from where it is kept. What is wrong with it is said without it."""
+    if where.source == "env":
+        found = os.environ.get(where.name, "")
+    else:
+        try:
+            found = Path(where.name).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"the secret {where} cannot be read: {type(error).__name__}", hint="mount it") from error
+    if not found:
+        raise InvalidInput(f"the secret {where} is empty", hint="set it, or take it out of arco.toml")
+    return Secret(found)
+
+
+def load_task_keys(named: tuple[str, ...]) -> tuple[Secret, ...]:
+    """What tasks are signed with: as arco.toml says where, or else from ARCO_TASK_KEY or the file of ARCO_TASK_KEY_FILE."""
+    if named:
+        return tuple(load_secret(SecretRef.parse(one)) for one in named)
+    if file := os.environ.get("ARCO_TASK_KEY_FILE"):
+        return (load_secret(SecretRef("file", file)),)
+    return (load_secret(SecretRef("env", "ARCO_TASK_KEY")),) if "ARCO_TASK_KEY" in os.environ else ()
+
+
+def share_metrics(folder: Path) -> None:
+    """Where processes that are started from now on count together. The library that counts has no other way to be told."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+
+
+def load_store_secret(options: Mapping[str, str], word: str) -> Secret | None:
+    """A key of the server's own, by the word of its option: from the options, or else from the usual environment variable."""
+    found = options.get(word) or next((os.environ[name] for name in _AMBIENT_SECRETS[word] if os.environ.get(name)), "")
+    return Secret(found) if found else None
+
+
+def jars_cache(spark: str) -> Path:
+    """Where jars for a version of Spark are kept for this user."""
+    given = os.environ.get("ARCO_JARS")
+    if given:
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "arco" / "jars" / f"spark-{spark}"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of this process, and more, for one that it starts."""
+    return {**os.environ, **more}
+
+
 def person() -> str:
     """Who sits at this shell, for the record of what they change. A word of theirs, not a proof."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Which workspace a project works in, and which one it defers to, where a flag or the environment says so."""
+
+    workspace: str | None = None
+    defer_to: str | None = None
+
+
+_flags: ContextVar[Environment | None] = ContextVar("environment flags", default=None)
+
+
+@contextmanager
+def chosen_environment(workspace: str | None, defer_to: str | None) -> Iterator[None]:
+    """What the flags of a command say, for the length of it."""
+    token = _flags.set(Environment(workspace, defer_to))
+    try:
+        yield
+    finally:
+        _flags.reset(token)
+
+
+def load_environment() -> Environment:
+    """Flag, then environment variable."""
+    flags = _flags.get() or Environment()
+    return Environment(
+        flags.workspace or os.environ.get("ARCO_WORKSPACE") or None,
+        flags.defer_to or os.environ.get("ARCO_DEFER_TO") or None,
+    )
 
 
 def read_project_file(folder: Path = Path()) -> dict[str, Any]:

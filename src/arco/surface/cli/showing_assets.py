@@ -1,5 +1,7 @@
 """`arco assets NAME`: the page of one asset, and its partitions."""
 
+from collections.abc import Iterator
+
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.assets import AssetPage, asset
 from arco.read.checks import CheckResult
@@ -10,7 +12,7 @@ from arco.read.reader import Reader
 from arco.read.schemas import CurrentColumns, current_columns
 from arco.surface.cli.asking import asking
 from arco.surface.cli.flags import Where
-from arco.surface.cli.listing_assets import COLOURS
+from arco.surface.cli.listing_assets import COLOURS, kind_of
 from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
 from arco.surface.cli.printing import counted, lasting, print_facts, print_grid, print_json, say, say_painted, size, stamp
 
@@ -45,7 +47,7 @@ def _identity(page: AssetPage) -> Facts:
     return [
         ("health", "; ".join(page.reasons)),
         ("asked as", f"{page.alias}, its former name" if page.alias else None),
-        ("kind", f"{line.kind}{', retired' if line.retired else ''}"),
+        ("kind", kind_of(line)),
         ("project", line.project),
         ("owner", ", ".join(line.owners)),
         ("tags", " ".join(line.tags)),
@@ -53,9 +55,15 @@ def _identity(page: AssetPage) -> Facts:
         ("formerly", ", ".join(page.former_names)),
         ("reads", "\n".join(page.inputs)),
         ("partitioned by", ", ".join(f"{axis['name']} ({axis['kind']})" for axis in page.partitioning)),
-        ("deployed", f"{stamp(line.deployed_at)} UTC{f' by {page.deployed_by}' if page.deployed_by else ''}"),
+        ("deployed", _deployed(page)),
         ("id", line.asset_id),
     ]
+
+
+def _deployed(page: AssetPage) -> str | None:
+    if not page.asset.made_by_project:
+        return None
+    return f"{stamp(page.asset.deployed_at)} UTC{f' by {page.deployed_by}' if page.deployed_by else ''}"
 
 
 def _published(page: AssetPage) -> Facts:
@@ -80,7 +88,8 @@ def _published(page: AssetPage) -> Facts:
 def _summary(page: AssetPage) -> str | None:
     its = page.summary
     if not its.partitions:
-        return "none was published yet" if page.asset.kind != "source" else None
+        awaited = page.asset.made_by_project and page.asset.kind != "source"
+        return "none was published yet" if awaited else None
     keys = f" from {spelled_key(its.first_key)} to {spelled_key(its.last_key)}" if its.last_key else ""
     marked = f", {its.marked:,} in a table that others wrote to since" if its.marked else ""
     return f"{its.partitions:,}{keys}: {counted(its.rows, 'row')}, {size(its.bytes)}, {counted(its.files, 'file')}{marked}"
@@ -123,6 +132,13 @@ async def _all_partitions(reader: Reader, name: str) -> Page[Partition]:
             return Page(snapshot_id=page.snapshot_id, items=tuple(found))
 
 
+def _notes(one: Partition) -> Iterator[str]:
+    if one.quarantined:
+        yield "held back by hand"
+    if one.marked:
+        yield "others wrote to the table since"
+
+
 def _print_partitions(name: str, found: Page[Partition], *, json: bool) -> None:
     if json:
         print_json(found)
@@ -136,7 +152,7 @@ def _print_partitions(name: str, found: Page[Partition], *, json: bool) -> None:
                 stamp(one.published_at),
                 one.run_id,
                 one.quality,
-                "others wrote to the table since" if one.marked else "",
+                "; ".join(_notes(one)),
             )
             for one in found.items
         ]

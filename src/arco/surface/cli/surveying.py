@@ -7,7 +7,7 @@ import typer
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.previewing import preview, remarks
-from arco.servo.execute.gathering import gather
+from arco.servo.execute.deferring import gathered
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.sdk.project import Project
 from arco.surface.cli.opening import opened
@@ -40,5 +40,5 @@ async def surveyed(at: At) -> Survey:
         deployments = Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
         prepared = await deployments.prepare(project, by=workspace.author.principal)
         deployment = preview(prepared)
-        snapshot = await gather(workspace.catalog, project, deployment, file_options=settings.known)
+        snapshot = await gathered(workspace.catalog, project, deployment, file.defer_to, settings.known)
     return Survey(project, deployment, snapshot, tuple(remarks(prepared)))

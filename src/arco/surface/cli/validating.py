@@ -9,6 +9,7 @@ import typer
 from arco.kernel.errors import ArcoError
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
+from arco.servo.sdk.problems import own_hint
 from arco.servo.sdk.project import Project
 from arco.surface.cli.printing import counted, print_grid, print_json, say, shown
 from arco.surface.cli.projects import ProjectFile, read_project
@@ -46,8 +47,9 @@ def _print(project: Project) -> None:
     ]
     print_grid(("stage", "asset", "kind", "partitions", "reads", "checks"), rows, folds=(1, 4, 5))
     checks = sum(len(one.checks) for one in project.assets.values())
+    schedules = f"{counted(len(project.schedules), 'schedule')}, " if project.schedules else ""
     say(
-        f"project {project.name}: {counted(len(rows), 'asset')}, {counted(checks, 'check')}, no problems; "
+        f"project {project.name}: {counted(len(rows), 'asset')}, {counted(checks, 'check')}, {schedules}no problems; "
         f"code version {project.code_version}"
     )
 
@@ -73,10 +75,11 @@ _SAME = InputDefinition("x").mapping.describe()
 
 def _described(project: Project | None) -> dict[str, Any]:
     if project is None:
-        return {"code_version": None, "assets": []}
+        return {"code_version": None, "assets": [], "schedules": {}}
     order = sorted(project.graph.order, key=lambda key: (project.graph.stage[key], str(key)))
     assets = [_asset(project.assets[key], project.graph.stage[key], project.folder) for key in order]
-    return {"code_version": project.code_version, "assets": assets}
+    schedules = {name: one.document() for name, one in sorted(project.schedules.items())}
+    return {"code_version": project.code_version, "assets": assets, "schedules": schedules}
 
 
 def _asset(asset: AssetDefinition, stage: int, folder: Path) -> dict[str, Any]:
@@ -108,7 +111,7 @@ def _asset(asset: AssetDefinition, stage: int, folder: Path) -> dict[str, Any]:
 def _problem(error: ArcoError, file: ProjectFile, folder: str) -> dict[str, Any]:
     """A problem with its place, as it is named from where the command was called."""
     prefix = "" if folder == "." else f"{folder.rstrip('/')}/"
-    message, hint = (text.replace(f"{file.folder}/", prefix) for text in (error.message, error.hint or ""))
+    message, hint = (text.replace(f"{file.folder}/", prefix) for text in (error.message, own_hint(error)))
     placed = _PLACE.fullmatch(message)
     if placed is None:
         return {"file": None, "line": None, "message": message, "hint": hint}

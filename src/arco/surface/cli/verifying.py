@@ -11,7 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
 from arco.catalog.findings import Progress, Report
+from arco.catalog.repairing import Repairs
+from arco.catalog.repairing import repair as repair_catalog
 from arco.catalog.verify import verify as verify_catalog
+from arco.fold.heads import Heads
+from arco.kernel.errors import ArcoError
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
@@ -19,25 +23,56 @@ from arco.surface.cli.printing import counted, print_json, say
 if TYPE_CHECKING:
     from arco.read.agreement import Disagreement
 
+_FILES = (("snapshots", "snapshot"), ("manifests", "manifest"), ("data_files", "data file"))
 
-async def verify(where: Where, *, deep: bool, state: bool, json: bool) -> bool:
+
+async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: bool) -> bool:
     """Print every finding; True if there are none."""
+    repairs = Repairs()
     disagreements: tuple[Disagreement, ...] = ()
     async with opened(where) as at:
         if not json:
             say(f"Verifying {at.warehouse} in {at.root}")
+        if repair:
+            repairs = await _repaired(at)
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements
     if json:
-        _print_json(at, report, clean=clean, disagreements=disagreements if state else None)
+        _print_json(at, report, clean=clean, disagreements=disagreements if state else None, repairs=repairs)
     else:
+        _print_repairs(repairs, asked=repair)
         _print(report, deep=deep)
         if state:
             _print_state(report, disagreements)
     return clean
+
+
+async def _repaired(at: Opened) -> Repairs:
+    """What can be made again: of the catalog, and then what the folded state is reached by."""
+    parts = at.catalog.parts
+    found = await repair_catalog(at.catalog)
+    done, failed = list(found.done), list(found.failed)
+    heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+    try:
+        before = (await heads.read_root()).manifest
+        after = (await heads.publish_cut()).manifest
+        if after is not None and (before is None or before.snapshot != after.snapshot) and after.heads:
+            done.append("the root of the state names what was folded last")
+    except ArcoError as error:
+        failed.append(error.one_line())
+    return Repairs(tuple(done), tuple(failed))
+
+
+def _print_repairs(repairs: Repairs, *, asked: bool) -> None:
+    for text in repairs.done:
+        say(f"  repaired: {text}")
+    for text in repairs.failed:
+        say(f"  not repaired: {text}")
+    if asked and not repairs.done and not repairs.failed:
+        say("  there was nothing to repair that can be derived")
 
 
 @contextmanager
@@ -56,7 +91,9 @@ def _watched() -> Iterator[Progress]:
         yield progress
 
 
-def _print_json(at: Opened, report: Report, *, clean: bool, disagreements: "tuple[Disagreement, ...] | None") -> None:
+def _print_json(
+    at: Opened, report: Report, *, clean: bool, disagreements: "tuple[Disagreement, ...] | None", repairs: Repairs
+) -> None:
     compared = {} if disagreements is None else {"disagreements": msgspec.to_builtins(disagreements)}
     print_json(
         {
@@ -66,6 +103,8 @@ def _print_json(at: Opened, report: Report, *, clean: bool, disagreements: "tupl
             "counts": report.counts,
             "findings": report.findings,
             "notes": report.notes,
+            "repaired": repairs.done,
+            "not_repaired": repairs.failed,
             **compared,
         }
     )
@@ -112,8 +151,14 @@ def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
         ]
         say(f"  names     {', '.join(parts)}")
     if number("under_way"):
-        say(f"  under way {number('under_way'):,}: a drop, restore or registration that the next load finishes")
+        say(
+            f"  under way {number('under_way'):,}: a drop, restore, registration or transaction that whoever comes next finishes"
+        )
     if number("receipts_to_be_written"):
         say(f"  receipts  {number('receipts_to_be_written'):,} still to be written, by the next commit of each table")
     if deep and "receipts" in counts:
         say(f"  receipts  {number('receipts'):,} read")
+    if deep and "snapshots" in counts:
+        looked_at = ", ".join(counted(number(word), said) for word, said in _FILES)
+        beyond = f", {number('files_out_of_reach'):,} out of reach" if number("files_out_of_reach") else ""
+        say(f"  files     {looked_at}{beyond}")

@@ -1,6 +1,6 @@
 """The ASGI application: read a request within limits, find its handler, answer in time, and never show the inside.
 
-    headers → route → access → room → body → handler, within a time → answer → log
+    headers → route → access → room → body → handler, here or in the worker that owns what it changes → answer → log
 
 A handler is never cancelled: not when its client goes away, and not when it takes too long. Then the client is told what is
 known, and the work goes on to its end. What must never enter: anything that knows what a request means.
@@ -15,15 +15,20 @@ from typing import Protocol
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
 from arco.kernel.secret import Secret
+from arco.storage.counted import Trips, counting
 from arco.surface.http.access import Access
 from arco.surface.http.api import api_endpoints
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
+from arco.surface.http.crew import Crew
 from arco.surface.http.exchange import Request, Response, decode_query, split_path
-from arco.surface.http.failures import failure, hidden, overdue, refusal
+from arco.surface.http.failures import failure, hidden, no_room, overdue, refusal
+from arco.surface.http.handed_over import HANDED_OVER, asked, done_for, heard
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.link_tokens import LinkTokens
+from arco.surface.http.metrics import NO_ROUTE
+from arco.surface.http.metrics_routes import MetricsRoutes
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.origins import preflight
 from arco.surface.http.probes import ProbeRoutes
@@ -65,8 +70,11 @@ class App:
         setup: Setup | None = None,
         more: Sequence[Route] = (),
         beside: Sequence[Beside] = (),
+        crew: Crew | None = None,
     ) -> None:
         setup = setup or Setup()
+        self._crew = crew or Crew(state.clock)
+        self.metrics = self._metrics = state.metrics
         self._state = state
         self._ulids = ulids
         self._access = setup.access
@@ -84,6 +92,7 @@ class App:
                 *(one.route for one in endpoints),
                 *(route("OPTIONS", one.path, preflight, Door.LINK, across=True) for one in endpoints if one.across),
                 *self._probes.routes(),
+                *MetricsRoutes(state).routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
                 *more,
@@ -95,15 +104,20 @@ class App:
             await self._lifespan(receive, send)
             return
         call = Call(scope, receive, send, self._ulids.next(), self._now_s())
-        await self._answer(call, await self._response(call))
+        call.is_handed_over = HANDED_OVER in scope
+        with counting(NO_ROUTE) as trips:
+            response = await self._response(call, trips)
+            call.trips = trips.count
+            await self._answer(call, response)
 
-    async def _response(self, call: Call) -> Response | None:
+    async def _response(self, call: Call, trips: Trips) -> Response | None:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
             found = self.routes.find(call.method, split_path(call.raw_path))
             if isinstance(found, Found):
                 call.route = found.route
+                trips.operation = operation_of(call)
                 return self._refused(call) or await self._read_and_handled(call, found)
             return self._refused(call) or _not_here(found)
         except ArcoError as error:
@@ -123,14 +137,17 @@ class App:
             case Door.PROBE:
                 return None
             case Door.OPEN | Door.LINK:
-                return self._access.refused_page(call.headers, across=across) or self._no_room()
+                return self._access.refused_page(call.headers, across=across) or self._no_room(call)
             case Door.TOKEN:
-                return self._access.refused(call.headers, across=across) or self._no_room()
+                return self._access.refused(call.headers, across=across) or self._no_room(call)
+            case Door.WATCH:
+                return self._access.refused(call.headers, across=across)
 
-    def _no_room(self) -> Response | None:
+    def _no_room(self, call: Call) -> Response | None:
         if self._under_way < self._bounds.requests_at_once:
             return None
-        return refusal(503, "the server has as much to do as it can; nothing was done")
+        self._metrics.shed("requests")
+        return no_room(may_have_landed=call.mutates and "idempotency-key" in call.headers)
 
     async def _read_and_handled(self, call: Call, found: Found) -> Response | None:
         if not call.body_is_unread:
@@ -148,11 +165,22 @@ class App:
         )
         timer = asyncio.get_running_loop().call_later(self._bounds.request_s, self._give_up, call)
         self._under_way += 1
+        self._metrics.under_way.inc()
         try:
-            return await found.route.handler(request)
+            return await self._done_elsewhere(call, found, body) or await found.route.handler(request)
         finally:
             self._under_way -= 1
+            self._metrics.under_way.dec()
             timer.cancel()
+
+    async def _done_elsewhere(self, call: Call, found: Found, body: bytes) -> Response | None:
+        """What the worker that owns this answers; None if this one does, or nobody else will."""
+        owner = None if call.is_handed_over else self._crew.owner(found.lane, len(body))
+        if owner is None:
+            return None
+        answer = await owner.ask(lambda number: asked(call, body, number))
+        self._metrics.handed_over("here" if answer is None else "there")
+        return None if answer is None else heard(answer)
 
     def _give_up(self, call: Call) -> None:
         """Answer in the place of a handler that takes too long, and let it go on."""
@@ -180,7 +208,10 @@ class App:
         except ArcoError as error:
             # It has begun and cannot be taken back: the connection ends before the body does, and so every client knows.
             log.error("cut off: %s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))  # noqa: TRY400
-        log_request(call, self._now_s())
+        now_s = self._now_s()
+        if not call.is_handed_over:
+            self._metrics.request(operation_of(call), call.status or 0, now_s - call.started_s, call.trips)
+        log_request(call, now_s)
 
     def _failed(self, call: Call, error: ArcoError) -> Response:
         response = failure(error, call.request_id)
@@ -198,6 +229,7 @@ class App:
             if message["type"] == "lifespan.startup":
                 # Without waiting for it: a server on a silent store says so at /ready, and does not hang.
                 self._probes.look()
+                await self._crew.open(lambda ask: done_for(self, ask), self._state.wake_fold_here)
                 for one in self._beside:
                     one.start()
                 await send({"type": "lifespan.startup.complete"})
@@ -208,6 +240,7 @@ class App:
 
     async def _end(self) -> None:
         """After the last request: finish what answers left to do, within a time."""
+        await self._crew.close()
         for one in self._beside:
             await one.stop()
         await self._probes.end()
@@ -217,6 +250,11 @@ class App:
             log.warning("what answers left to do is not finished; the next commit of each table will see to it")
         self._state.libraries.close()
         await self._state.store.close()
+
+
+def operation_of(call: Call) -> str:
+    """A request in a word that its client cannot choose."""
+    return NO_ROUTE if call.route is None else f"{call.method} {call.route.template}"
 
 
 def _not_here(methods: set[str]) -> Response:

@@ -21,14 +21,16 @@ ASSET = f"{ASSETS}/{{asset}}"
 
 
 class Filtered(Listed, frozen=True, kw_only=True):
-    """Assets that fit all of what is given."""
+    """Assets that fit all of what is given; and tables that no project made, where they do."""
 
     namespace: Annotated[Word | None, Meta(description="This namespace, and those below it.")] = None
     tag: Annotated[Word | None, Meta(description="A tag.")] = None
     owner: Annotated[Word | None, Meta(description="An owner.")] = None
-    kind: Annotated[Word | None, Meta(description="What makes it, such as python, sql or source.")] = None
+    kind: Annotated[
+        Word | None, Meta(description="What makes it, such as python, sql or source; table or view where no project does.")
+    ] = None
     project: Annotated[Word | None, Meta(description="The project that deploys it.")] = None
-    retired: Annotated[bool, Meta(description="Also assets that were retired.")] = False
+    retired: Annotated[bool, Meta(description="Also assets that were retired and tables that were dropped.")] = False
 
     @property
     def filter(self) -> Filter:
@@ -101,7 +103,7 @@ async def _check_history(sitting: Sitting, asked: History) -> Page[CheckResult]:
 
 
 ASSET_QUESTIONS = (
-    Question(ASSETS, "Assets, by name", Filtered, Page[AssetLine], _assets),
+    Question(ASSETS, "Assets, and tables that no project made, by name", Filtered, Page[AssetLine], _assets),
     Question(ASSET, "Everything about one asset", OfAsset, AssetPage, _asset, by_clock=True),
     Question(f"{ASSET}/columns", "The columns that it has now", OfAsset, CurrentColumns, _columns),
     Question(f"{ASSET}/schemas", "Every schema that it had, newest first", OfAsset, SchemaHistory, _schemas),

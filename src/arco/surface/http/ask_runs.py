@@ -44,9 +44,11 @@ async def _outputs(sitting: Sitting, asked: OfRun) -> RunOutputs:
     return await runs.run_outputs(sitting.reader, asked.run)
 
 
+ONE_RUN = Question(RUN, "One run with its tasks", OfRun, RunPage, _run)
+"""As it is folded; while it goes on, `runs.py` answers from its log."""
+
 RUN_QUESTIONS = (
     Question(RUNS, "Runs, newest first", RunsAsked, Page[Run], _runs),
-    Question(RUN, "One run with its tasks", OfRun, RunPage, _run),
     Question(f"{RUN}/tasks", "The tasks of a run, by asset", TasksAsked, Page[Task], _tasks),
     Question(f"{RUN}/outputs", "Exactly what a run published, and what was held back", OfRun, RunOutputs, _outputs),
 )

@@ -34,7 +34,10 @@ _VERSION = version("arco")
 _YEAR_9999_MS = 253_402_300_799_999
 
 # Parameters that many questions have.
-AssetName = Annotated[str, Meta(max_length=300, description="An asset: its name, a name that it had, or its id.")]
+AssetName = Annotated[
+    str,
+    Meta(max_length=300, description="An asset: its name, a name that it had, or its id; another table: its name or uuid."),
+]
 RunName = Annotated[str, Meta(max_length=64, description="A run, by its id.")]
 PartitionName = Annotated[
     str,

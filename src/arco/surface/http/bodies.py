@@ -12,7 +12,7 @@ from typing import Any
 
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Response
-from arco.surface.http.failures import refusal
+from arco.surface.http.failures import no_room, refusal
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -69,13 +69,13 @@ class Bodies:
                     if held.size_bytes + len(chunks[-1]) > self._bounds.body_bytes:
                         return self._too_large()
                     if not self._hold(held, len(chunks[-1])):
-                        return self._no_room()
+                        return _no_room(headers)
         except TimeoutError:
             return refusal(408, "the request's body took too long to arrive; nothing was done")
         data = b"".join(chunks)
-        return self._unpacked(data, held) if _encoding(headers) == "gzip" else data
+        return self._unpacked(data, headers, held) if _encoding(headers) == "gzip" else data
 
-    def _unpacked(self, data: bytes, held: "_Held") -> bytes | Response:
+    def _unpacked(self, data: bytes, headers: Mapping[str, str], held: "_Held") -> bytes | Response:
         unpacker = zlib.decompressobj(_GZIP)
         try:
             plain = unpacker.decompress(data, self._bounds.body_bytes + 1)
@@ -85,7 +85,7 @@ class Bodies:
             return self._too_large()
         if not unpacker.eof or unpacker.unused_data:
             return refusal(400, "the gzip body is cut short, or something follows it")
-        return plain if self._hold(held, len(plain)) else self._no_room()
+        return plain if self._hold(held, len(plain)) else _no_room(headers)
 
     def _hold(self, held: "_Held", more_bytes: int) -> bool:
         if self._held_bytes + more_bytes > self._bounds.bodies_bytes:
@@ -94,11 +94,12 @@ class Bodies:
         held.size_bytes += more_bytes
         return True
 
-    def _no_room(self) -> Response:
-        return refusal(503, "the server holds as many bodies as it can; nothing was done")
-
     def _too_large(self) -> Response:
         return refusal(413, f"the request's body is over the limit of {self._bounds.body_bytes} bytes")
+
+
+def _no_room(headers: Mapping[str, str]) -> Response:
+    return no_room(may_have_landed="idempotency-key" in headers)
 
 
 def announced_bytes(headers: Mapping[str, str]) -> int | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import aclosing
@@ -11,6 +10,7 @@ from typing import Any
 from arco.kernel.errors import InvalidInput
 from arco.surface.http.bodies import Receive, discard, has_body
 from arco.surface.http.exchange import Response, Streamed
+from arco.surface.http.packing import accepts_gzip
 from arco.surface.http.routes import Route
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -18,7 +18,6 @@ Scope = MutableMapping[str, Any]
 
 # Smaller answers are sent as they are: packing them costs more time than it saves.
 _PACKED_BYTES_MIN = 32 * 1024
-_GZIP = 16 + zlib.MAX_WBITS
 
 # An id that is passed on from a proxy or a client is kept, so that one id can be followed through all logs.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
@@ -38,14 +37,18 @@ class Call:
         self.client: str = scope["client"][0] if scope.get("client") else ""
         self._receive = receive
         self._send = send
-        self.headers, self.given_twice = _headers(scope["headers"])
+        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers, self.given_twice = _headers(self.raw_headers)
         given = self.headers.get("x-request-id", "")
         self.request_id = given if _REQUEST_ID.fullmatch(given) else own_id
         self.started_s = started_s
+        self.is_handed_over = False
+        """Another worker has its client, and says in its log how it went."""
         self.body_is_unread = has_body(self.headers)
         self.route: Route | None = None
         self.status: int | None = None
         self.sent_bytes = 0
+        self.trips = 0
 
     @property
     def path(self) -> str:
@@ -119,17 +122,7 @@ class Call:
         vary = (b"vary", b"Accept-Encoding")
         if not accepts_gzip(self.headers.get("accept-encoding", "")):
             return response.body, [vary]
-        packer = zlib.compressobj(level=1, wbits=_GZIP)
-        return packer.compress(response.body) + packer.flush(), [vary, (b"content-encoding", b"gzip")]
-
-
-def accepts_gzip(accepted: str) -> bool:
-    """Whether an Accept-Encoding header takes gzip. A weight of 0 means no."""
-    for part in accepted.lower().split(","):
-        coding, _, parameters = part.partition(";")
-        if coding.strip() in {"gzip", "x-gzip"}:
-            return not re.fullmatch(r"q=0(?:\.0{0,3})?", parameters.replace(" ", ""))
-    return False
+        return response.pack(response.body), [vary, (b"content-encoding", b"gzip")]
 
 
 def _headers(pairs: list[tuple[bytes, bytes]]) -> tuple[dict[str, str], str | None]:

@@ -4,8 +4,8 @@ It travels in `config` of every answer that loads or creates a table. A word of 
 Java libraries (Spark, Flink, Trino), PyIceberg, DuckDB and iceberg-rust each read what they know and skip the rest. A folder
 needs nothing: all of them choose their file access by the scheme of a location.
 
-Secrets are handed out only if they were given to Arco as options. What the server finds in its environment stays there, and
-credentials of one table and for one hour are another file's business.
+Secrets are handed out only if they were given to Arco as options, and not at all by a server that vends: credentials of one table
+and for one hour are another file's business. What the server finds in its environment stays there.
 """
 
 from collections.abc import Mapping
@@ -45,6 +45,12 @@ _WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
+# What lets its holder in. Names of accounts and places of keys do not.
+SECRETS = frozenset(
+    {"access_key_id", "secret_access_key", "session_token", "bearer_token", "account_key", "sas_key", "client_id"}
+    | {"client_secret", "tenant_id"}
+)
+
 
 def base_uri(root: Root, known: Mapping[str, str]) -> str:
     """Where clients find the root's files. `known` is what options and environment say about the store."""
@@ -52,14 +58,14 @@ def base_uri(root: Root, known: Mapping[str, str]) -> str:
         return f"file://{Path(root.path).resolve()}"
     if root.kind == "az":
         # No client knows az:// as we do; this form names the account, which Java and DuckDB need.
-        return f"abfss://{root.bucket}@{_azure_host(known)}/{root.path}".rstrip("/")
+        return f"abfss://{root.bucket}@{azure_host(known)}/{root.path}".rstrip("/")
     return str(root).rstrip("/")
 
 
 def client_config(root: Root, known: Mapping[str, str]) -> dict[str, str]:
     """The properties that a table's answer carries."""
     words = _WORDS.get(root.kind, {})
-    host = _azure_host(known) if root.kind == "az" else ""
+    host = azure_host(known) if root.kind == "az" else ""
     told = {
         theirs.format(host=host): known[ours]
         for ours, all_of_them in words.items()
@@ -75,6 +81,11 @@ def client_config(root: Root, known: Mapping[str, str]) -> dict[str, str]:
             return told | _azure(known, host)
         case _:
             return told
+
+
+def without_secrets(known: Mapping[str, str]) -> dict[str, str]:
+    """What is known of a store, for clients that get their keys otherwise."""
+    return {word: value for word, value in known.items() if word not in SECRETS}
 
 
 def client_defaults(root: Root) -> dict[str, str]:
@@ -138,7 +149,7 @@ def _azure_stand_in(known: Mapping[str, str], endpoint: str) -> dict[str, str]:
     return told
 
 
-def _azure_host(known: Mapping[str, str]) -> str:
+def azure_host(known: Mapping[str, str]) -> str:
     account = known.get("account_name")
     if not account:
         raise InvalidInput(

@@ -25,7 +25,7 @@ class Recipe:
 
 
 def recipes(place: Place) -> list[Recipe]:
-    return [spark(place), pyiceberg(place), duckdb(place), trino(place), flink(place)]
+    return [spark(place), pyiceberg(place), duckdb(place), trino(place), flink(place), datafusion(place), go(place)]
 
 
 def spark(place: Place) -> Recipe:
@@ -47,16 +47,38 @@ def spark(place: Place) -> Recipe:
 
 
 def pyiceberg(place: Place) -> Recipe:
-    arguments = {"uri": place.uri, "warehouse": place.warehouse, **({"token": TOKEN_PLACE} if place.wants_token else {})}
     lines = [
         "from pyiceberg.catalog import load_catalog",
         "",
-        'catalog = load_catalog("arco", type="rest",',
-        *(f'    {key}="{value}",' for key, value in arguments.items()),
-        ")",
+        *_catalog_in_python(place),
         "print(catalog.list_namespaces())",
     ]
     return Recipe("PyIceberg", "Python", "\n".join(lines))
+
+
+def _catalog_in_python(place: Place) -> list[str]:
+    arguments = {"uri": place.uri, "warehouse": place.warehouse, **({"token": TOKEN_PLACE} if place.wants_token else {})}
+    return [
+        'catalog = load_catalog("arco", type="rest",',
+        *(f'    {key}="{value}",' for key, value in arguments.items()),
+        ")",
+    ]
+
+
+def datafusion(place: Place) -> Recipe:
+    lines = [
+        "from datafusion import SessionContext",
+        "from pyiceberg.catalog import load_catalog",
+        "from pyiceberg.table import StaticTable",
+        "",
+        *_catalog_in_python(place),
+        'table = catalog.load_table("NAMESPACE.TABLE")',
+        "settings = {key: value for key, value in table.io.properties.items() if isinstance(value, str)}",
+        "context = SessionContext()",
+        'context.register_table("t", StaticTable.from_metadata(table.metadata_location, settings))',
+        'context.sql("SELECT count(*) FROM t").show()',
+    ]
+    return Recipe("DataFusion", "Python, with PyIceberg and its pyiceberg-core", "\n".join(lines))
 
 
 def duckdb(place: Place) -> Recipe:
@@ -102,3 +124,15 @@ def flink(place: Place) -> Recipe:
     return Recipe(
         "Flink", "SQL, with the jar of iceberg-flink-runtime", f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;"
     )
+
+
+def go(place: Place) -> Recipe:
+    token = [f'    rest.WithOAuthToken("{TOKEN_PLACE}"),'] if place.wants_token else []
+    lines = [
+        'import "github.com/apache/iceberg-go/catalog/rest"',
+        "",
+        f'catalog, err := rest.NewCatalog(context.Background(), "arco", "{place.uri}",',
+        *token,
+        f'    rest.WithWarehouseLocation("{place.warehouse}"))',
+    ]
+    return Recipe("Go", "a program with github.com/apache/iceberg-go", "\n".join(lines))

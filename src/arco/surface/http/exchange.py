@@ -10,6 +10,7 @@ import msgspec
 
 from arco.kernel.canonical_json import JsonValue, parse_strict, request_hash
 from arco.kernel.errors import InvalidInput
+from arco.surface.http.packing import gzip_packed
 
 # A percent sign that encodes nothing: readers differ on what it means, so one name could have two spellings.
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -54,10 +55,13 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Response:
+    """`pack` makes the packed body of the plain one; whoever keeps answers keeps both."""
+
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     streamed: Streamed | None = None
+    pack: Callable[[bytes], bytes] = gzip_packed
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -69,9 +73,12 @@ def no_content() -> Response:
 
 
 def is_known(request: Request, etag: str) -> bool:
-    """Whether a client shows an ETag. Weak ones are as good here: what is the same byte for byte is also the same."""
-    shown = (one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(","))
-    return etag in shown
+    """Whether a client shows an ETag. Weak ones are as good here: what is the same byte for byte is also the same.
+
+    A star stands for whatever there is.
+    """
+    shown = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+    return not shown.isdisjoint({etag, "*"})
 
 
 def split_path(raw: bytes) -> list[str]:

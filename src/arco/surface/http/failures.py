@@ -40,7 +40,9 @@ _BY_STATUS = {
 }
 _UNKNOWN = "it is not known whether this request had its effect: repeat it with the same Idempotency-Key, or read the state"
 _HIDDEN = {
+    "retry_later": "others are at work on the same; nothing was done, come again",
     "throttled": "the catalog's store asks for a pause",
+    "busy": "more commits to this table wait than the server takes on; nothing was done, come again",
     "unavailable": "the catalog's store does not answer",
     "store_refused": "the catalog's store does not let the server do this",
     "outcome_unknown": _UNKNOWN,
@@ -53,9 +55,14 @@ _RETRY_AFTER_S = 1
 def failure(error: ArcoError, request_id: str) -> Response:
     kind = _TYPES.get(error.code, _BY_STATUS.get(error.status, "BadRequestException"))
     if error.status < 500:
-        return envelope(error.status, kind, error.message)
+        return envelope(error.status, kind, _in_full(error))
     said = _HIDDEN.get(error.code, f"the catalog needs its operator ({error.code})")
     return envelope(error.status, kind, f"{said}; the log has it as {request_id}")
+
+
+def _in_full(error: ArcoError) -> str:
+    """What is wrong, and the way out if this error has one of its own: the envelope has no other place for it."""
+    return error.message if error.own_hint is None else f"{error.message}: {error.own_hint}"
 
 
 def refusal(status: int, message: str, **headers: str) -> Response:
@@ -70,6 +77,14 @@ def refusal(status: int, message: str, **headers: str) -> Response:
 def envelope(status: int, kind: str, message: str) -> Response:
     headers = {"Retry-After": str(_RETRY_AFTER_S)} if status == 503 else {}
     return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)
+
+
+def no_room(*, may_have_landed: bool) -> Response:
+    """For a request that is not looked at. One with a key may be a retry: told 503, its client would clean up (PROTOCOLS C8)."""
+    busy = "the server has as much to do as it can"
+    if may_have_landed:
+        return refusal(504, f"{busy}; {_UNKNOWN}", Retry_After=str(_RETRY_AFTER_S))
+    return refusal(503, f"{busy}; nothing was done")
 
 
 def hidden(request_id: str) -> Response:

@@ -14,18 +14,18 @@ from arco.surface.http.resource import (
     levels_of,
     page_of,
 )
-from arco.surface.http.routes import Route, route
+from arco.surface.http.routes import Lane, Route, route
 
 
 class Namespaces(Resource):
     def routes(self) -> list[Route]:
         return [
             route("GET", f"{PREFIX}/namespaces", self.list),
-            route("POST", f"{PREFIX}/namespaces", self.create),
+            route("POST", f"{PREFIX}/namespaces", self.create, lane=Lane.NAMES),
             route("GET", NAMESPACE, self.load),
             route("HEAD", NAMESPACE, self.exists),
-            route("DELETE", NAMESPACE, self.drop),
-            route("POST", f"{NAMESPACE}/properties", self.update),
+            route("DELETE", NAMESPACE, self.drop, lane=Lane.NAMES),
+            route("POST", f"{NAMESPACE}/properties", self.update, lane=Lane.NAMES),
         ]
 
     async def list(self, request: Request) -> Response:

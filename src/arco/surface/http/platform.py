@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from arco.catalog import listing
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Inventory, Place
-from arco.catalog.model import Format, Kind, Levels
+from arco.catalog.model import Entry, Format, Kind, Levels
 from arco.catalog.overview import (
     DroppedSummary,
     Summary,
@@ -23,6 +23,8 @@ from arco.catalog.overview import (
     overview_of,
     summary_of,
 )
+from arco.catalog.pointer import Pointer
+from arco.catalog.side_by_side import side_by_side
 from arco.iceberg.requests import check_name
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
@@ -35,10 +37,12 @@ from arco.surface.http.platform_bodies import (
     TableRegistration,
     TableRenaming,
     TableRestoring,
+    TablesTogether,
     parse_description,
     parse_registration,
     parse_renaming,
     parse_restoring,
+    parse_together,
 )
 from arco.surface.http.resource import KEY_HEADER, Resource, author_of, decode_levels, page_of
 
@@ -99,6 +103,19 @@ class NewTableName(TableName, frozen=True, kw_only=True):
     uuid: str
 
 
+class TableAtOnce(TableName, frozen=True, kw_only=True):
+    """Which version of a table it was."""
+
+    uuid: str
+    metadata_location: str
+    commit_number: int
+    snapshot_id: int | None
+
+
+class TablesAtOnce(msgspec.Struct, frozen=True, kw_only=True):
+    tables: tuple[TableAtOnce, ...]
+
+
 class Platform(Resource):
     """Handlers: decode, call the inventory, encode."""
 
@@ -122,6 +139,10 @@ class Platform(Resource):
             endpoint(
                 "POST", f"{TABLES}/rename", "Rename a table or view", self.rename,
                 body=(TableRenaming,), answers={204: ()}, headers=KEY_HEADER,
+            ),
+            endpoint(
+                "POST", f"{TABLES}/together", "Several tables as they all were at one moment", self.together,
+                body=(TablesTogether,), answers={200: (TablesAtOnce,)},
             ),
             endpoint(
                 "POST", f"{TABLES}/undrop", "Restore what was dropped", self.undrop,
@@ -180,10 +201,26 @@ class Platform(Resource):
         await Inventory(self.catalog(request)).rename(source, destination, key, author_of(request))
         return no_content()
 
+    async def together(self, request: Request, _: Asked) -> Response:
+        """A reading, though it is a POST: a list of names does not fit into every URL."""
+        found = await side_by_side(self.catalog(request), parse_together(request.json()))
+        return json_response(TablesAtOnce(tables=tuple(_at_once(entry, base.pointer.value) for entry, base in found)))
+
     def _key(self, request: Request, operation: str, body: JsonValue) -> RequestKey:
         """The address is in the query, so it belongs to what a key is bound to."""
         address: JsonValue = {name: list(values) for name, values in request.query.items() if name != "warehouse"}
         return self.key(request, operation, {"query": address, "body": body})
+
+
+def _at_once(entry: Entry, pointer: Pointer) -> TableAtOnce:
+    return TableAtOnce(
+        namespace=entry.namespace,
+        name=entry.name,
+        uuid=entry.uuid,
+        metadata_location=pointer.metadata_location,
+        commit_number=pointer.commit_number,
+        snapshot_id=pointer.snapshot_id,
+    )
 
 
 def _only(asked: TablesAsked) -> Place:

@@ -15,6 +15,7 @@ from arco.catalog.model import ColumnNote, Format, Governance, Levels
 from arco.iceberg.requests import check_name, check_namespace
 from arco.iceberg.shape import Text, read, read_with_nulls
 from arco.kernel.errors import InvalidInput
+from arco.kernel.limits import TABLES_TOGETHER_MAX
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +46,10 @@ class RegistrationForm(_Strict, frozen=True):
 class ChangeForm(_Strict, frozen=True):
     properties: dict[Text, str | None] = {}
     columns: tuple[NotedColumn, ...] | UnsetType | None = UNSET
+
+
+class TablesTogether(_Strict, frozen=True):
+    tables: tuple[Identifier, ...]
 
 
 class TableRenaming(_Strict, frozen=True):
@@ -85,6 +90,14 @@ def parse_description(value: object) -> Description:
     removals = tuple(key for key, text in change.properties.items() if text is None)
     updates = {key: text for key, text in change.properties.items() if text is not None}
     return Description(said, removals, updates, None if change.columns is UNSET else _notes(change.columns or ()))
+
+
+def parse_together(value: object) -> list[Place]:
+    """The tables that are to be seen at one moment, each once."""
+    wanted = read(value, TablesTogether, "together").tables
+    if not 1 <= len(wanted) <= TABLES_TOGETHER_MAX:
+        raise InvalidInput(f"together: {len(wanted)} tables", hint=f"name 1 to {TABLES_TOGETHER_MAX}")
+    return list(dict.fromkeys(_place(one) for one in wanted))
 
 
 def parse_renaming(value: object) -> tuple[Place, Place]:

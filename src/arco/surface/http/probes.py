@@ -13,7 +13,11 @@ _ASKED = "_arco_ready"
 
 
 class ProbeRoutes:
-    """`/health` asks nobody; `/ready` asks the store, and is not ready before the names are read."""
+    """`/health` asks nobody; `/ready` asks the store, and is not ready before the names are read.
+
+    It also says how the server's fold is. A server whose fold is being started again is ready: it serves, and what it answers
+    from folded state is a little older.
+    """
 
     def __init__(self, state: ServerState, ready_s: float) -> None:
         self._state = state
@@ -32,7 +36,8 @@ class ProbeRoutes:
         reason = asking.result() if asking.done() else "timeout"
         if reason is not None:
             return refusal(503, f"the store does not answer: {reason}")
-        return json_response({"status": "ready"})
+        fold = self._state.fold_status
+        return json_response({"status": "ready"} | ({} if fold is None else {"fold": fold()}))
 
     def look(self) -> "asyncio.Task[str | None]":
         """One look at a time, however many ask: a store that is silent must not be asked more and more often."""

@@ -69,13 +69,14 @@ def as_problem(plain: Response, request_id: str, error: ArcoError | None = None)
     """An error in Iceberg's envelope, said as a problem; of an error of ours also its code and what more it knows."""
     code = _CODES.get(plain.status, "fix_request") if error is None else error.code
     row = ERROR_TABLE[code]
+    shown = None if plain.status >= 500 else error
     known = Problem(
         type=f"urn:arco:error:{code}",
         title=row.action.value,
         status=plain.status,
-        detail=msgspec.json.decode(plain.body)["error"]["message"],
+        detail=shown.message if shown else msgspec.json.decode(plain.body)["error"]["message"],
         code=code,
-        hint=row.hint if error is None or plain.status >= 500 else error.hint,
+        hint=shown.hint if shown else row.hint,
         instance=f"urn:arco:request:{request_id}",
         errors=_errors(error) if isinstance(error, InvalidItems) else UNSET,
         oldest=_moment(error.oldest_ms) if isinstance(error, BeyondReach) else UNSET,

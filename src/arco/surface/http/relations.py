@@ -7,7 +7,7 @@ from arco.catalog.relations import Relations
 from arco.iceberg import requests
 from arco.surface.http.exchange import Request, Response, json_response, no_content
 from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, levels_of, page_of
-from arco.surface.http.routes import Route, route
+from arco.surface.http.routes import Lane, Route, route
 
 
 class RelationResource(Resource):
@@ -24,8 +24,8 @@ class RelationResource(Resource):
         return [
             route("GET", f"{NAMESPACE}/{self.kind}s", self.list),
             route("HEAD", self.one, self.exists),
-            route("DELETE", self.one, self.drop),
-            route("POST", f"{PREFIX}/{self.kind}s/rename", self.rename),
+            route("DELETE", self.one, self.drop, lane=Lane.NAMES),
+            route("POST", f"{PREFIX}/{self.kind}s/rename", self.rename, lane=Lane.NAMES),
         ]
 
     def relations(self, request: Request) -> Relations[Any, Any]:
@@ -38,9 +38,8 @@ class RelationResource(Resource):
     async def list(self, request: Request) -> Response:
         levels = levels_of(request)
         names = (await self.catalog(request).parts.tier1.current()).names
-        members = [entry.name for entry in names.members(levels, self.kind)]
-        page, token = page_of(members, request, lambda name: name)
-        return json_response({"identifiers": [{"namespace": levels, "name": name} for name in page]} | token)
+        page, token = page_of(names.members(levels, self.kind), request, lambda entry: entry.name)
+        return json_response({"identifiers": [{"namespace": levels, "name": entry.name} for entry in page]} | token)
 
     async def exists(self, request: Request) -> Response:
         await self.relations(request).load(levels_of(request), request.segments[2])

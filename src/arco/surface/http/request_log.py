@@ -61,7 +61,7 @@ def default_form(stream: TextIO | None = None) -> LogForm:
 def log_request(call: Call, now_s: float) -> None:
     """One line for an answered request. Probes come every few seconds and say the same: only whoever debugs sees them."""
     status = call.status or 0
-    quiet = call.route is not None and call.route.door is Door.PROBE and status < 500
+    quiet = call.is_handed_over or (call.route is not None and call.route.door is Door.PROBE and status < 500)
     level = logging.DEBUG if quiet else logging.WARNING if status >= 500 else logging.INFO
     if log.isEnabledFor(level):
         # Made by hand: to find out which line of the program logs would take longer than everything else here.

@@ -1,5 +1,6 @@
 """What every resource of the Iceberg catalog needs: its workspace, the request's key, names from paths, pages, tags."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -96,7 +97,8 @@ def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -
         raise InvalidInput("pageToken or pageSize is not one of ours", hint="pass the token as it was given") from None
     if not 1 <= limit <= LIST_PAGE_KEYS_MAX:
         raise InvalidInput(f"pageSize is {limit}", hint=f"1 to {LIST_PAGE_KEYS_MAX}")
-    rest = [item for item in items if not after or name_of(item) > after]
-    if len(rest) <= limit:
-        return rest, {"next-page-token": None}
-    return rest[:limit], {"next-page-token": name_of(rest[limit - 1]).encode().hex()}
+    start = bisect_right(items, after, key=name_of) if after else 0
+    page = list(items[start : start + limit])
+    if start + limit >= len(items):
+        return page, {"next-page-token": None}
+    return page, {"next-page-token": name_of(page[-1]).encode().hex()}

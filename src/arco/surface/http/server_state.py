@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpointer import Checkpointer
+from arco.catalog.feed import Feed
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock
@@ -15,9 +17,14 @@ from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
+from arco.storage.counted import counted
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
+from arco.surface.http.for_clients import ForClients
+from arco.surface.http.kept_answers import KeptAnswers
 from arco.surface.http.libraries import Libraries
+from arco.surface.http.metrics import Metrics
+from arco.txn.transactions import Transactions
 
 log = logging.getLogger("arco.http")
 
@@ -29,17 +36,19 @@ class ServerState:
         self,
         store: ObjectStore,
         base_uri: str,
-        client_config: Mapping[str, str],
+        for_clients: ForClients,
         policy: LocationPolicy,
         clock: Clock,
         entropy: Entropy,
         choices: Choices | None = None,
-        client_defaults: Mapping[str, str] | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.store = store
+        self.metrics = metrics or Metrics()
+        self._counted = counted(store, self.metrics, clock)
         self.libraries = Libraries(store, clock, entropy, _folder(base_uri))
-        self.client_defaults = dict(client_defaults or {})
-        self.client_config = client_config
+        self.for_clients = for_clients
+        self.answers = KeptAnswers(tallies=self.metrics)
         self._base_uri = base_uri
         self._policy = policy
         self.clock = clock
@@ -47,10 +56,17 @@ class ServerState:
         self._choices = choices
         self._checkpointers: list[Checkpointer] = []
         self._open: dict[Scope, Catalog] = {}
+        self._transactions: dict[Scope, Transactions] = {}
+        self._feeds: dict[Scope, Feed] = {}
         self._appenders: dict[Scope, Appender] = {}
         self._names_are_read = False
         self.wake_fold: Callable[[Scope], None] = lambda _scope: None
-        """Called when something of a workspace was appended: a fold in this server, if there is one, looks soon."""
+        """Called when something of a workspace was appended: the fold of this server, if there is one, looks soon."""
+        self.fold_status: Callable[[], dict[str, Any]] | None = None
+        """How the fold of this server is, if there is one."""
+
+    def wake_fold_here(self, warehouse: str) -> None:
+        self.wake_fold(Scope.parse_warehouse(warehouse))
 
     async def read_names(self) -> None:
         """Once, before the first client: the names of the workspaces that are there. Raises if the store is silent."""
@@ -75,6 +91,18 @@ class ServerState:
             self._open[scope] = found
         return found
 
+    def transactions(self, scope: Scope) -> Transactions:
+        if scope not in self._transactions:
+            tables_max = (self._choices or Choices()).transaction_tables_max
+            self._transactions[scope] = Transactions(self.catalog(scope), tables_max)
+        return self._transactions[scope]
+
+    def feed(self, scope: Scope) -> Feed:
+        """The events of a workspace, for who follows them."""
+        if scope not in self._feeds:
+            self._feeds[scope] = Feed(self.catalog(scope).parts)
+        return self._feeds[scope]
+
     def appender(self, scope: Scope) -> Appender:
         """Where the events of a workspace go."""
         if scope not in self._appenders:
@@ -83,13 +111,14 @@ class ServerState:
 
     def _opened(self, scope: Scope) -> Catalog:
         catalog = Catalog.open(
-            self.store,
+            self._counted,
             self._base_uri,
             scope,
             self.clock,
             self._entropy,
             self._policy,
             self._choices,
+            self.metrics,
         )
         parts = catalog.parts
         checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)

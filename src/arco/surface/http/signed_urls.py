@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from arco.fold.heads import Heads
-from arco.fold.vocabulary import BUCKETS
+from arco.fold.vocabulary import BUCKET, BUCKETS, Table, Wins
 from arco.iceberg.shape import read
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.limits import STATE_LINK_TTL_S, STATE_LINK_TTL_S_MAX, STATE_LINKS_MAX
 from arco.kernel.scope import Scope
-from arco.read.linked_files import LinkedFile, Wanted, cut_of, linked_files
+from arco.read.linked_files import LinkedFile, Wanted, cut_of, linked_files, linked_tables
 from arco.storage.port import SignedMethod
 from arco.surface.http.access import host_of
 from arco.surface.http.declaring import API, Asked, Endpoint, endpoint
@@ -27,6 +27,7 @@ from arco.surface.http.server_state import ServerState
 from arco.surface.http.state_files import FILES
 
 SIGNED_URLS = f"{API}/catalog/signed-urls"
+_STEPS_OF_A_LIFE = 4
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, lt=BUCKETS)]
@@ -56,13 +57,34 @@ class FileLink(msgspec.Struct, frozen=True, kw_only=True):
     buckets: tuple[int, int]
 
 
+class JoinedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns that one layer gives a row together: the one whose `order` is the first, or the last, as text."""
+
+    wins: Wins
+    order: str
+    columns: tuple[str, ...]
+
+
+class LinkedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """How rows of one key in several layers become one row. Every column of a file is in the key, a group, or an order.
+
+    `grown`: files of before a column was added do not have it.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    groups: tuple[JoinedGroup, ...]
+    grown: bool = False
+
+
 class FileLinks(msgspec.Struct, frozen=True, kw_only=True):
-    """`via` says who answers the links."""
+    """`via` says who answers the links. `tables` are those that were asked for, also where they have no file."""
 
     snapshot: str
     published_at: datetime | None
     expires_at: datetime
     via: str
+    tables: tuple[LinkedTable, ...]
     files: tuple[FileLink, ...]
 
 
@@ -87,13 +109,15 @@ class SignedUrls(Resource):
         found = linked_files(cut, scope, wanted)
         if len(found) > STATE_LINKS_MAX:
             raise TooLarge(f"{len(found)} files are in this scope", hint="name tables or buckets")
-        expires_ms = state.clock.now_ms() + asked.expires_s * 1000
-        urls, via = await self._urls(found, asked, self._own(request, scope, expires_ms))
+        now_ms = state.clock.now_ms()
+        own_ms = _rounded_expiry_ms(now_ms, asked.expires_s)
+        urls, via = await self._urls(found, asked, self._own(request, scope, own_ms))
         answer = FileLinks(
             snapshot=cut.snapshot_id,
             published_at=_moment(cut.published_ms) if cut.snapshot_id else None,
-            expires_at=_moment(expires_ms),
+            expires_at=_moment(own_ms if via == "server" else now_ms + asked.expires_s * 1000),
             via=via,
+            tables=tuple(map(_table, linked_tables(wanted))),
             files=tuple(map(_link, found, urls)),
         )
         # Links are keys: nothing on the way may keep them.
@@ -127,6 +151,14 @@ class SignedUrls(Resource):
         return url
 
 
+def _table(table: Table) -> LinkedTable:
+    groups = (
+        JoinedGroup(wins=group.wins, order=group.order, columns=tuple(column.name for column in group.columns))
+        for group in table.groups
+    )
+    return LinkedTable(table=table.name, key=(BUCKET, *table.key_names), groups=tuple(groups), grown=table.has_grown)
+
+
 def _link(one: LinkedFile, url: str) -> FileLink:
     file = one.file
     return FileLink(
@@ -139,6 +171,13 @@ def _link(one: LinkedFile, url: str) -> FileLink:
         checksum=file.checksum,
         buckets=(min(file.buckets, default=0), max(file.buckets, default=0)),
     )
+
+
+def _rounded_expiry_ms(now_ms: int, life_s: int) -> int:
+    """When the server's own links end: a quarter earlier at most. So whoever asks again soon gets the same links, and a browser
+    finds in its cache what it fetched through them."""
+    step_ms = life_s * 1000 // _STEPS_OF_A_LIFE
+    return (now_ms + life_s * 1000) // step_ms * step_ms
 
 
 def _moment(at_ms: int) -> datetime:

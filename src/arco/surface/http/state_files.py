@@ -12,7 +12,7 @@ from arco.kernel.errors import CorruptObject, NotFound, Throttled
 from arco.kernel.limits import FILE_SENT_BYTES_MAX, FILES_SENT_AT_ONCE_MAX
 from arco.storage.port import ObjectStore
 from arco.surface.http.byte_ranges import NoSuchPart, Part, part_of
-from arco.surface.http.declaring import API, Asked, Endpoint
+from arco.surface.http.declaring import API, Asked, Endpoint, names_in, read_asked
 from arco.surface.http.exchange import Request, Response, Streamed, is_known
 from arco.surface.http.failures import refusal
 from arco.surface.http.link_tokens import Linked, LinkTokens
@@ -21,6 +21,7 @@ from arco.surface.http.server_state import ServerState
 
 FILES = f"{API}/catalog/files"
 TEMPLATE = f"{FILES}/{{token}}"
+IN_PATH = names_in(TEMPLATE)
 PARQUET = "application/vnd.apache.parquet"
 
 
@@ -52,8 +53,9 @@ class StateFiles:
         ]
 
     async def get(self, request: Request) -> Response:
+        asked = read_asked(request, TokenAsked, IN_PATH)
         now_ms = self._state.clock.now_ms()
-        linked = self._tokens.read(request.segments[0], now_ms)
+        linked = self._tokens.read(asked.token, now_ms)
         etag = f'"{linked.checksum}"'
         headers = _headers(etag, (linked.expires_ms - now_ms) // 1000)
         if is_known(request, etag):

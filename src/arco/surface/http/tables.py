@@ -1,6 +1,7 @@
-"""Tables: create, stage, load, commit, register, unregister."""
+"""Tables: create, stage, load, commit, register, unregister; and the credentials for their files."""
 
-from arco.catalog.model import Kind
+from arco.catalog.doubt import doubt
+from arco.catalog.model import Kind, Levels
 from arco.iceberg import requests, requirements, responses
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.responses import Snapshots
@@ -10,7 +11,8 @@ from arco.storage.keys import Domain
 from arco.surface.http.exchange import Request, Response, json_response, no_content
 from arco.surface.http.relations import RelationResource
 from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, snapshots_of, source_of
-from arco.surface.http.routes import Route, route
+from arco.surface.http.routes import Lane, Route, route
+from arco.surface.http.vended import NOT_KEPT, Delegation, delegated, known_tag, refresh_path, shown
 
 
 class Tables(RelationResource):
@@ -19,35 +21,56 @@ class Tables(RelationResource):
     def routes(self) -> list[Route]:
         return [
             *super().routes(),
-            route("POST", f"{NAMESPACE}/tables", self.create),
+            route("POST", f"{NAMESPACE}/tables", self.create, lane=Lane.NAMES),
             route("GET", self.one, self.load),
-            route("POST", self.one, self.commit),
-            route("POST", f"{NAMESPACE}/register", self.register),
-            route("POST", f"{self.one}/unregister", self.unregister),
+            route("POST", self.one, self.commit, lane=Lane.TABLE),
+            route("POST", f"{NAMESPACE}/register", self.register, lane=Lane.NAMES),
+            route("POST", f"{self.one}/unregister", self.unregister, lane=Lane.NAMES),
             route("POST", f"{self.one}/metrics", self.report),
+            *(
+                []
+                if self._state.for_clients.vending is None
+                else [route("GET", f"{self.one}/credentials", self.credentials)]
+            ),
         ]
 
     async def create(self, request: Request) -> Response:
         body = request.json()
         wanted = requests.parse_create_table(body)
-        key, catalog = self.key(request, "createTable", body), self.catalog(request)
+        key, catalog, levels = self.key(request, "createTable", body), self.catalog(request), levels_of(request)
         if wanted.stage_create:
-            return self._loaded(await catalog.staging.stage(levels_of(request), wanted, key), None)
-        return self._loaded(*await catalog.tables.create(levels_of(request), wanted, key, source_of(request)))
+            return await self._staged(request, await catalog.staging.stage(levels, wanted, key))
+        metadata, location = await catalog.tables.create(levels, wanted, key, source_of(request))
+        with doubt():
+            return await self._loaded(request, metadata, location, levels, wanted.name)
 
     async def load(self, request: Request) -> Response:
-        mode = snapshots_of(request)
-        _, base = await self.catalog(request).tables.load(levels_of(request), request.segments[2])
+        mode, levels, name = snapshots_of(request), levels_of(request), request.segments[2]
+        _, base = await self.catalog(request).tables.load(levels, name)
+        known = known_tag(request, self._state.for_clients.vending, base.location, mode, self._state.clock)
+        if known is not None:
+            return Response(304, headers={"ETag": known})
+        given = await self._given(request, base.metadata, levels, name)
+        if given.credential is not None:
+            return self._shown(base.metadata, base.location, mode, given)
         etag = etag_of(base.location, mode)
-        if etag in request.headers.get("if-none-match", ""):
-            return Response(304, headers={"ETag": etag})
-        return self._loaded(base.metadata, base.location, mode)
+        return self._state.answers.response(
+            etag, lambda: self._shown(base.metadata, base.location, mode, given).body, {"ETag": etag}
+        )
+
+    async def credentials(self, request: Request) -> Response:
+        """New credentials for a table's files, for who has used up those that came with it."""
+        _, base = await self.catalog(request).tables.load(levels_of(request), request.segments[2])
+        vending, metadata = self._state.for_clients.vending, base.metadata
+        made = [] if vending is None else [await vending.for_table(self.scope(request), metadata.table_uuid, metadata)]
+        return json_response({"storage-credentials": [shown(one) for one in made]}, headers=NOT_KEPT)
 
     async def commit(self, request: Request) -> Response:
         body = request.json()
         wanted = requests.parse_commit_table(body)
         key, catalog = self.key(request, "updateTable", body), self.catalog(request)
         levels, name = levels_of(request), request.segments[2]
+        catalog.table_commits.require_room(levels, name, key)
         if requirements.creates(wanted.requirements):
             metadata, location = await catalog.staging.create_by_commit(levels, name, wanted, key, source_of(request))
         else:
@@ -59,16 +82,17 @@ class Tables(RelationResource):
     async def register(self, request: Request) -> Response:
         body = request.json()
         wanted = requests.parse_register_table(body)
-        key = self.key(request, "registerTable", body)
+        key, levels = self.key(request, "registerTable", body), levels_of(request)
         metadata, location = await self.catalog(request).registering.register(
-            levels_of(request),
+            levels,
             wanted.name,
             wanted.metadata_location,
             overwrite=wanted.overwrite,
             key=key,
             author=author_of(request),
         )
-        return self._loaded(metadata, location)
+        with doubt():
+            return await self._loaded(request, metadata, location, levels, wanted.name)
 
     async def unregister(self, request: Request) -> Response:
         """A drop that says where the table's last metadata lies. Its files stay, as after every drop without purge."""
@@ -96,7 +120,29 @@ class Tables(RelationResource):
         await self._state.appender(self.scope(request)).append(Domain.ICEBERG, [draft])
         return no_content()
 
-    def _loaded(self, metadata: TableMetadata, location: str | None, mode: Snapshots = Snapshots.ALL) -> Response:
-        config = self._state.client_config
-        result = responses.load_table(metadata, metadata_location=location, config=config, snapshots=mode)
-        return json_response(result, headers={} if location is None else {"ETag": etag_of(location, mode)})
+    async def _loaded(
+        self, request: Request, metadata: TableMetadata, location: str, levels: Levels, name: str
+    ) -> Response:
+        """A table that was just made, with credentials if they were asked for."""
+        given = await self._given(request, metadata, levels, name)
+        return self._shown(metadata, location, Snapshots.ALL, given)
+
+    async def _given(self, request: Request, metadata: TableMetadata, levels: Levels, name: str) -> Delegation:
+        """Whatever the metadata came from, credentials are new."""
+        scope = self.scope(request)
+        vending = self._state.for_clients.vending
+        return await delegated(vending, request, scope, metadata, refresh_path(scope, levels, name))
+
+    def _shown(self, metadata: TableMetadata, location: str, mode: Snapshots, given: Delegation) -> Response:
+        config, credentials = given.config(self._state.for_clients.config), given.credentials()
+        result = responses.load_table(
+            metadata, metadata_location=location, config=config, snapshots=mode, credentials=credentials
+        )
+        return json_response(result, headers={"ETag": given.etag(location, mode), **given.headers()})
+
+    async def _staged(self, request: Request, metadata: TableMetadata) -> Response:
+        """A table that nobody can load yet: nobody could ask for its credentials again."""
+        given = await delegated(self._state.for_clients.vending, request, self.scope(request), metadata, None)
+        config = given.config(self._state.for_clients.config, staged=True)
+        result = responses.load_table(metadata, metadata_location=None, config=config, credentials=given.credentials())
+        return json_response(result, headers=given.headers())

@@ -6,7 +6,7 @@ from arco.iceberg.view_metadata import ViewMetadata
 from arco.surface.http.exchange import Request, Response, json_response
 from arco.surface.http.relations import RelationResource
 from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, source_of
-from arco.surface.http.routes import Route, route
+from arco.surface.http.routes import Lane, Route, route
 
 
 class Views(RelationResource):
@@ -15,10 +15,10 @@ class Views(RelationResource):
     def routes(self) -> list[Route]:
         return [
             *super().routes(),
-            route("POST", f"{NAMESPACE}/views", self.create),
+            route("POST", f"{NAMESPACE}/views", self.create, lane=Lane.NAMES),
             route("GET", self.one, self.load),
-            route("POST", self.one, self.replace),
-            route("POST", f"{NAMESPACE}/register-view", self.register),
+            route("POST", self.one, self.replace, lane=Lane.TABLE),
+            route("POST", f"{NAMESPACE}/register-view", self.register, lane=Lane.NAMES),
         ]
 
     async def create(self, request: Request) -> Response:
@@ -30,13 +30,15 @@ class Views(RelationResource):
 
     async def load(self, request: Request) -> Response:
         _, base = await self.catalog(request).views.load(levels_of(request), request.segments[2])
-        return self._loaded(base.metadata, base.location)
+        etag = etag_of(base.location)
+        return self._state.answers.response(etag, lambda: self._loaded(base.metadata, base.location).body, {"ETag": etag})
 
     async def replace(self, request: Request) -> Response:
         body = request.json()
         wanted = requests.parse_commit_view(body)
         key = self.key(request, "replaceView", body)
         commits = self.catalog(request).view_commits
+        commits.require_room(levels_of(request), request.segments[2], key)
         done = await commits.commit(levels_of(request), request.segments[2], wanted, key, source_of(request))
         return self._loaded(done.metadata, done.location)
 
@@ -55,5 +57,5 @@ class Views(RelationResource):
         return self._loaded(*registered)
 
     def _loaded(self, metadata: ViewMetadata, location: str) -> Response:
-        result = responses.load_view(metadata, metadata_location=location, config=self._state.client_config)
+        result = responses.load_view(metadata, metadata_location=location, config=self._state.for_clients.config)
         return json_response(result, headers={"ETag": etag_of(location)})

@@ -15,7 +15,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from arco.kernel.errors import TooLarge
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Response
-from arco.surface.http.failures import refusal
+from arco.surface.http.failures import no_room, refusal
+from arco.surface.http.metrics import Metrics
 
 _BODY_HEADERS = {b"content-length", b"transfer-encoding"}
 
@@ -48,6 +49,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """One connection."""
 
     bounds: ClassVar[Bounds] = Bounds()
+    metrics: ClassVar[Metrics]
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -66,14 +68,18 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.metrics.connections.inc()
         if len(self.connections) > self.bounds.connections:
-            self._refuse(refusal(503, "the server has as many connections as it can; nothing was done"))
+            self.metrics.shed("connections")
+            # What would have been asked is not known, so it may be a retry.
+            self._refuse(no_room(may_have_landed=True))
         else:
             self._head.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head.stop()
         self._reader.stop()
+        self.metrics.connections.dec()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -201,6 +207,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def guarded(bounds: Bounds) -> type[GuardedProtocol]:
+def guarded(bounds: Bounds, metrics: Metrics | None = None) -> type[GuardedProtocol]:
     """The protocol with these limits, as uvicorn takes it."""
-    return type("Guarded", (GuardedProtocol,), {"bounds": bounds})
+    return type("Guarded", (GuardedProtocol,), {"bounds": bounds, "metrics": metrics or Metrics()})

@@ -23,6 +23,7 @@ from pyparsing import ParseBaseException
 from arco.catalog.catalog import Catalog
 from arco.catalog.inventory import Inventory
 from arco.catalog.model import Format, Kind, Levels
+from arco.catalog.side_by_side import side_by_side
 from arco.catalog.spelling import parse_name, spelled
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.clock import SystemClock
@@ -76,6 +77,13 @@ class Connection:
         state = state_of(metadata, snapshot_id=snapshot_id, ref=ref)
         return Table(name, state, location, file_io(self._settings.known))
 
+    def together(self, *names: str) -> "list[Table]":
+        """Several tables as they all were at one moment: a transaction is in every one of them, or in none."""
+        places = [parse_name(name) for name in names]
+        found = _finished(self._side_by_side(places))
+        io = file_io(self._settings.known)
+        return [Table(name, state_of(metadata), at, io) for name, (metadata, at) in zip(names, found, strict=True)]
+
     def tables(self) -> list[str]:
         """The names of all Iceberg tables of the workspace."""
         return _finished(self._names())
@@ -84,6 +92,10 @@ class Connection:
         async with self._opened() as catalog:
             _, base = await catalog.tables.load(levels, name)
             return base.metadata, base.location
+
+    async def _side_by_side(self, places: list[tuple[Levels, str]]) -> list[tuple[TableMetadata, str]]:
+        async with self._opened() as catalog:
+            return [(base.metadata, base.location) for _, base in await side_by_side(catalog, places)]
 
     async def _names(self) -> list[str]:
         async with self._opened() as catalog:

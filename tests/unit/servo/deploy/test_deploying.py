@@ -15,6 +15,7 @@ from arco.kernel.ids import ColumnId
 from arco.kernel.scope import Scope
 from arco.quality.schemas import Schema
 from arco.servo.deploy.columns import TableColumns, column_id, column_ids
+from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment, decode_deployment
 from arco.servo.sdk.authoring import Asset
@@ -182,7 +183,7 @@ def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
     desk.deploy({"a": {}})
 
     async def overtaken() -> None:
-        found, held = await desk.deployments._prepared(project({"b": {}}), "ann", {})
+        found, held = await desk.deployments._prepared(declared(project({"b": {}})), "ann", {})
         await desk.deployments.deploy(project({"c": {}}), by="bob")
         await desk.deployments._write(found.after)
         await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id, "ann")

@@ -17,6 +17,7 @@ from arco.kernel.errors import Unavailable
 from arco.kernel.scope import Scope
 from arco.ledger.envelope import Event
 from arco.ledger.reading import events
+from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.head import HeadCodec, Swing
 from arco.servo.sdk.project import Project, assembled
@@ -193,7 +194,7 @@ def test_telling_is_no_deployment_in_between(desk: Desk) -> None:
     desk.deploy_untold(a={})
 
     async def story() -> None:
-        found, held = await desk.deployments._prepared(project({"b": {}}), "ann", {})
+        found, held = await desk.deployments._prepared(declared(project({"b": {}})), "ann", {})
         await desk.deployments.tell("shop")
         await desk.deployments._write(found.after)
         await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id, "ann")

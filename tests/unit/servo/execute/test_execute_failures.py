@@ -1,6 +1,7 @@
 """Failures: every kind in its category, with what to do about it."""
 
 import pytest
+from typer.main import get_command
 
 from arco.kernel.errors import (
     ERROR_TABLE,
@@ -13,6 +14,7 @@ from arco.kernel.errors import (
     Unavailable,
 )
 from arco.servo.execute.failures import RULES, Category, ErrorFacts, Severity, causes, classify, facts_of
+from arco.surface.cli.main import app
 
 
 def category(error: BaseException) -> Category:
@@ -91,6 +93,18 @@ def test_there_are_the_ten_categories_and_the_lost_lease():
 
 def test_every_failure_says_what_to_do():
     assert all(rule.hints and all(hint.action for hint in rule.hints) for rule in RULES)
+
+
+@pytest.mark.parametrize("command", sorted({hint.command for rule in RULES for hint in rule.hints if hint.command}))
+def test_what_is_to_be_typed_can_be_typed(command):
+    arco, *words = command.split()
+    if arco != "arco":
+        assert command.startswith("pip install")
+        return
+    group = get_command(app)
+    with group.make_context("arco", words) as context:
+        name, found, rest = group.resolve_command(context, words)
+        assert found.make_context(name, rest, parent=context).params
 
 
 def test_every_error_of_ours_has_a_row_of_its_own():

@@ -1,6 +1,7 @@
 """An interruption and Spark's own process: whoever hears it first, the run is cancelled and did not fail."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Unavailable
 from arco.kernel.scope import Scope
-from arco.servo.execute.pipeline import Pipeline
+from arco.ledger.run_entries import RunStatus
+from arco.ledger.run_state import RunState
+from arco.servo.execute import pipeline as module
+from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.plan.planner import PlanRequest
 from arco.servo.sdk.project import assembled
 from arco.storage.memory import MemoryStore
 
@@ -51,3 +56,25 @@ def test_an_interruption_that_spark_heard_first_is_no_failure_of_spark() -> None
 def test_without_an_interruption_the_failure_is_said() -> None:
     with pytest.raises(Unavailable, match="Spark did not start"):
         asyncio.run(pipeline()._session(NoSpark(SparkSettings())))
+
+
+def test_an_interruption_while_it_is_seen_whether_spark_can_start_ends_the_run_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, go_on = threading.Event(), threading.Event()
+
+    def look(_settings: SparkSettings) -> None:
+        looks.set()
+        go_on.wait()
+
+    async def story() -> RunState:
+        made = pipeline()
+        started = await made.start(await made.prepare(PlanRequest()), HowToRun(), here=False)
+        monkeypatch.setattr(module, "check_start", look)
+        driving = asyncio.create_task(made.drive(started))
+        await asyncio.to_thread(looks.wait)
+        driving.cancel()
+        go_on.set()
+        return await driving
+
+    assert asyncio.run(story()).run.status is RunStatus.CANCELLED

@@ -3,11 +3,15 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from arco.kernel.asset_key import AssetKey
+from arco.kernel.errors import NotFound
 from arco.servo.plan.planner import Mode
-from arco.servo.plan.selection import select
 from arco.servo.plan.staleness import Reason
 from arco.servo.sdk.authoring import asset
 from arco.servo.sdk.project import assembled
+from arco.servo.sdk.selection import find, select
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "planning.md").read_text()
 
@@ -54,3 +58,14 @@ def test_every_way_to_choose_works_as_it_is_written() -> None:
         "orders_daily+": ["orders_daily", "report"],
         "a b": ["a", "b"],
     }
+
+
+def test_a_name_that_is_nearly_right_is_told_the_right_one() -> None:
+    keys = [AssetKey.parse(one) for one in ("shop.orders", "shop.revenue", "crm.people")]
+    for text in ("ordres", "shop.ordrs", "order"):
+        with pytest.raises(NotFound) as told:
+            find(keys, text)
+        assert told.value.hint == "near it: shop.orders"
+    with pytest.raises(NotFound) as told:
+        find(keys, "xyz")
+    assert told.value.hint == "arco plan lists them"

@@ -7,6 +7,7 @@ import pytest
 from arco.catalog.settling import DidLand, NeverLands, Settled
 from arco.kernel.errors import OutcomeUnknown, Unavailable
 from arco.kernel.ids import RunId
+from arco.ledger.materializations import materialization_id
 from arco.ledger.run_entries import (
     Failure,
     OutputStaged,
@@ -20,7 +21,8 @@ from arco.ledger.run_entries import (
     TaskStarted,
     Trigger,
 )
-from arco.ledger.run_state import LOST_LEASE, Outline, RunState, TaskState, TaskStatus
+from arco.ledger.run_outline import Outline
+from arco.ledger.run_state import LOST_LEASE, RunState, TaskState, TaskStatus
 from arco.servo.schedule.decisions import (
     FOLLOWING_ENTRIES_MAX,
     LOST_LEASES_MAX,
@@ -32,7 +34,6 @@ from arco.servo.schedule.decisions import (
 )
 from arco.servo.schedule.executor import TaskPolicy
 from arco.servo.schedule.log_writer import LogWriter
-from arco.servo.schedule.publish_keys import materialization_id
 from arco.servo.schedule.work import Work, Workshop, conclude, lost_lease
 from arco.servo.sdk.definitions import Retry
 from unit.servo.schedule.ground import Place, in_a_calm_world, plan_of, task_id

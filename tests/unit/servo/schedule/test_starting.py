@@ -9,8 +9,9 @@ from arco.kernel import crash_points
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import CorruptObject, KeyReused, NotFound, OutcomeUnknown
 from arco.kernel.ids import RunId, TaskId, TimedIdempotencyKey, encode_ulid
+from arco.ledger.materializations import materialization_id
 from arco.ledger.run_entries import OnFailure, Trigger
-from arco.servo.schedule.publish_keys import materialization_id, publish_key, snapshot_id
+from arco.servo.schedule.publish_keys import publish_key, snapshot_id
 from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Always, Condition, Outcome, Unknown

@@ -15,6 +15,7 @@ import pytest
 from arco.kernel.clock import SystemClock
 from fixtures.state.published_state import publish_in_folder
 from fixtures.state.shop_story import FAILED_RUN, told
+from fixtures.state.state_world import NOW_MS, World
 
 from .reading_ground import Lake, lake
 from .shell import Shell, arco
@@ -75,6 +76,26 @@ def test_partitions_are_printed_as_they_can_be_given_back(arco: Shell, lake: Lak
     key = listed[5][0]
     assert arco("lineage", "shop.orders", "--partition", key, *lake.at).code == 0
     assert len(arco("assets", "shop.orders", "--partitions", *lake.at, "--json").json["items"]) == 20
+
+
+def test_tables_that_no_project_made_are_marked(arco: Shell, tmp_path: Path) -> None:
+    world = World()
+    world.asset("shop.orders")
+    world.plain_table("0" * 31 + "d", "shop.clicks", owner="bea", description="As they come")
+    world.plain_table("0" * 31 + "e", "shop.gone", dropped=True)
+    asyncio.run(publish_in_folder(tmp_path, world, NOW_MS))
+    at = ("--root", str(tmp_path))
+    out = rows(arco("assets", *at).out)
+    assert ["shop.clicks", "table,", "no", "project", "bea", "unknown"] in out
+    assert " ".join(out[-1]) == "1 asset; 1 table that no project made"
+    every = arco("assets", "--retired", *at).out
+    assert "table, no project, dropped" in every
+    page = arco("assets", "shop.clicks", *at).out
+    assert "table, no project" in page
+    assert "As they come" in page
+    assert "deployed" not in page
+    assert "was published yet" in page.splitlines()[1], "which is said of its health, and not of partitions it never has"
+    assert "none was published" not in page
 
 
 # lineage

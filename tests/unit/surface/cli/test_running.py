@@ -7,9 +7,13 @@ import pytest
 
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
+from arco.kernel.ids import RunId
 from arco.kernel.scope import Scope
+from arco.ledger.drafts import Draft
+from arco.ledger.run_entries import Failure, TaskClaimed, TaskFailed, TaskStarted
 from arco.servo.plan.document import PLAN_FORMAT, Estimate, Plan, PlannedTask, PlanSpec
-from arco.servo.schedule.starting import RunRequest, start_run
+from arco.servo.schedule.announcing import begun
+from arco.servo.schedule.starting import RunRequest, open_run, start_run
 from arco.storage.roots import open_root
 from fixtures.state.published_state import publish_in_folder
 from fixtures.state.shop_story import FAILED_RUN, told
@@ -59,9 +63,14 @@ async def _started(folder: Path) -> str:
         partitions={},
         tasks=(task,),
     )
+    plan = Plan.of(spec)
+
+    def announced(run: RunId) -> tuple[Draft, ...]:
+        return begun(run, plan, "shop", "manual", "ann")
+
     try:
         started = await start_run(
-            store, Scope.of("default", "default"), Plan.of(spec), RunRequest(who="ann"), clock, entropy
+            store, Scope.of("default", "default"), plan, RunRequest(who="ann", announce=announced), clock, entropy
         )
         return str(started.log.run)
     finally:
@@ -80,7 +89,46 @@ def test_runs_are_listed_with_what_became_of_them(run: str, arco: Shell) -> None
 
 
 def test_one_run_is_shown_by_its_tasks(run: str, arco: Shell) -> None:
-    assert "shop.orders" in arco("runs", run).out
+    shown = arco("runs", run).out
+    assert "shop.orders" in shown
+    assert shown.splitlines()[0].endswith(", manual by ann, 4 at once")
+    document = arco("runs", run, "--json").json
+    assert (document["trigger"], document["who"], document["max_parallelism"]) == ("manual", "ann", 4)
+    assert (document["timeout_s"], document["on_failure"], document["idempotency_key"]) == (None, "keep_going", None)
+
+
+def test_a_failure_is_shown_with_its_class_and_what_to_do(run: str, arco: Shell, tmp_path: Path) -> None:
+    asyncio.run(_failed(tmp_path, RunId(run)))
+    said = "shop.orders: storage (warning, may pass by itself): it may pass: run it again: arco run"
+    assert said in arco("runs", run).out.splitlines()
+    assert arco("runs", run, "--json").json["tasks"][0]["failure"] == {
+        "class": "storage",
+        "severity": "warning",
+        "transient": True,
+        "message": "the store is silent",
+        "hint": "it may pass: run it again: arco run",
+    }
+
+
+async def _failed(folder: Path, run: RunId) -> None:
+    """Its task fails."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(str(folder / "lake"), {}, clock, entropy)
+    task = "task_00000000000000aa"
+    failure = Failure(
+        kind="storage",
+        message="the store is silent",
+        transient=True,
+        hint="it may pass: run it again: arco run",
+        severity="warning",
+    )
+    try:
+        started = await open_run(store, Scope.of("default", "default"), run, clock, entropy)
+        await started.log.append([TaskClaimed(task=task, attempt=1, worker=NOBODY, lease_s=30.0)])
+        await started.log.append([TaskStarted(task=task, attempt=1)])
+        assert await started.log.append([TaskFailed(task=task, attempt=1, failure=failure)])
+    finally:
+        await store.close()
 
 
 def test_runs_are_listed_by_what_became_of_them_and_without_a_project(
@@ -117,6 +165,7 @@ def test_a_run_is_asked_to_end_and_the_log_says_so(run: str, arco: Shell) -> Non
     [
         (["runs", "nonsense"], "'nonsense' is not the id of a run"),
         (["runs", "--outputs"], "--outputs is about one run"),
+        (["run", "--timeout", "soon"], "'soon' is no length of time"),
         (["cancel", "nonsense"], "'nonsense' is not the id of a run"),
         (["resume", "nonsense"], "'nonsense' is not the id of a run"),
         (["cancel", NOBODY], NOBODY),

@@ -10,6 +10,7 @@ Nothing given means everything.
 """
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, NotFound
@@ -63,7 +64,9 @@ def find(assets: Iterable[AssetKey], text: str) -> AssetKey:
         return found[0]
     if found:
         raise InvalidInput(f"{clip(text)!r} names several assets", hint=f"one of {', '.join(sorted(map(str, found)))}")
-    near = sorted(str(key) for key in keys if text.lower() in str(key).lower())[:5]
+    names = {key.name: str(key) for key in keys} | {str(key): str(key) for key in keys}
+    alike = [names[one] for one in get_close_matches(text.lower(), names, n=5)]
+    near = list(dict.fromkeys([*sorted(str(key) for key in keys if text.lower() in str(key).lower()), *alike]))[:5]
     raise NotFound(
         f"there is no asset {clip(text)!r}", hint=f"near it: {', '.join(near)}" if near else "arco plan lists them"
     )

@@ -1,0 +1,93 @@
+"""Loads from a catalog with many names: a local root whose base file was generated, with a hundred tables that are really there.
+
+What a load costs must not grow with the number of tables. One server process for each size, in turn.
+"""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.integration.catalog_costs import PREFIX, SCHEMA, Ground
+from tests.integration.plain_http import Connection
+
+import rest_servers
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.storage.local import LocalStore
+from ddl_scale import many_names, write_base
+
+LOADED = 100
+LOADS = 2000
+
+
+class _OnDisk(Ground):
+    """The same ground on a folder, by the real clock."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.clock = SystemClock()  # type: ignore[assignment]
+        self.entropy = SystemEntropy()  # type: ignore[assignment]
+        self.store = LocalStore(str(folder / "lake"), self.clock, self.entropy)  # type: ignore[assignment]
+
+
+def loads_report(sizes: Sequence[int]) -> list[str]:
+    if not sizes:
+        return []
+    lines = [
+        "## Loads by the number of tables",
+        "",
+        f"Ours, one process, 8 clients, {LOADS:,} loads of {LOADED} tables; and creates in the same catalog.",
+        "",
+        "| tables | loads/s | p50 ms | p99 ms | processor of a load | creates/s | memory |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:
+            asyncio.run(_made(Path(folder), size))
+            with rest_servers.arco(Path(folder)) as running:
+                lines.append(asyncio.run(_measured(running, size)))
+    return lines
+
+
+async def _made(folder: Path, size: int) -> None:
+    ground = _OnDisk(folder)
+    await write_base(many_names(size, ground), ground)
+    await ground.store.close()
+
+
+async def _measured(running: rest_servers.Running, size: int) -> str:
+    address = "http://" + running.base.removeprefix("http://").partition("/")[0]
+    first = await Connection.open(address)
+    await first.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["real"]})
+    tables = f"{PREFIX}/namespaces/real/tables"
+    started = time.perf_counter()
+    for number in range(LOADED):
+        reply = await first.ask("POST", tables, {"name": f"t{number}", "schema": SCHEMA})
+        assert reply.status == 200, reply
+    creates = LOADED / (time.perf_counter() - started)
+    connections = [first, *[await Connection.open(address) for _ in range(7)]]
+    latencies: list[float] = []
+
+    async def client(at: int) -> None:
+        for number in range(LOADS // 8):
+            began = time.perf_counter()
+            reply = await connections[at].ask("GET", f"{tables}/t{(number * 13 + at) % LOADED}")
+            assert reply.status == 200, reply
+            latencies.append((time.perf_counter() - began) * 1000)
+
+    await asyncio.gather(*(client(at) for at in range(8)))
+    latencies.clear()
+    before_s, started = running.processor_s(), time.perf_counter()
+    await asyncio.gather(*(client(at) for at in range(8)))
+    took_s = time.perf_counter() - started
+    spent_ms = (running.processor_s() - before_s) * 1000 / len(latencies)
+    latencies.sort()
+    for connection in connections:
+        connection.close()
+    return (
+        f"| {size:,} | {len(latencies) / took_s:,.0f} | {statistics.median(latencies):.1f} "
+        f"| {latencies[int(len(latencies) * 0.99)]:.1f} | {spent_ms:.2f} ms | {creates:.0f} | {running.resident_mib():,.0f} MiB |"
+    )

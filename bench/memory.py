@@ -1,0 +1,84 @@
+"""What a server takes of memory: at rest, with 10,000 tables loaded and committed to, with 1,000 connections open, and after all.
+
+The tables are made by a generator (names) and by creates (those that are loaded), so that every memory of the server is filled
+past its limit or as far as so many tables do. Printed as a table; a goal is beside what has one.
+Usage: python bench/memory.py [--tables 10000] [--connections 1000] [--workers 1]
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.integration.catalog_costs import PREFIX  # noqa: E402
+from tests.integration.plain_http import Connection  # noqa: E402
+
+import rest_servers  # noqa: E402
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"id": n, "name": f"column_{n}", "type": "long", "required": False} for n in range(1, 21)],
+}
+TABLES = f"{PREFIX}/namespaces/db/tables"
+GOAL_MIB = 600
+
+
+async def _each(connections: list[Connection], count: int, method: str, path: str, body: str = "") -> None:
+    """So many requests, shared out among connections; `{}` in path and body is a number."""
+
+    async def client(at: int) -> None:
+        for number in range(at, count, len(connections)):
+            data = body.replace("{}", str(number)).encode() or None
+            reply = await connections[at].ask(method, path.replace("{}", str(number)), data)
+            assert reply.status in {200, 204}, reply
+
+    await asyncio.gather(*(client(at) for at in range(len(connections))))
+
+
+async def _measured(running: rest_servers.Running, tables: int, many: int) -> list[tuple[str, float]]:
+    address = "http://" + running.base.removeprefix("http://").partition("/")[0]
+    few = [await Connection.open(address) for _ in range(16)]
+    found = [("at rest", running.resident_mib())]
+    await few[0].ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+    await _each(few, tables, "POST", TABLES, json.dumps({"name": "t{}", "schema": SCHEMA}))
+    found.append((f"{tables:,} tables made", running.resident_mib()))
+    await _each(few, tables, "GET", f"{TABLES}/t{{}}")
+    found.append(("each loaded", running.resident_mib()))
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"x": "{}"}}]}
+    await _each(few, tables, "POST", f"{TABLES}/t{{}}", json.dumps(change))
+    found.append(("each committed to", running.resident_mib()))
+    connections = [await Connection.open(address) for _ in range(many - len(few))]
+    await _each(connections, 2 * len(connections), "GET", f"{TABLES}/t1")
+    found.append((f"{many:,} connections, each asked", running.resident_mib()))
+    await _each(few, 5, "GET", TABLES)
+    found.append(("all names listed", running.resident_mib()))
+    for one in (*connections, *few):
+        one.close()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--connections", type=int, default=1_000)
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="arco-bench-") as folder,
+        rest_servers.arco(Path(folder), workers=given.workers, flushed=False) as running,
+    ):
+        found = asyncio.run(_measured(running, given.tables, given.connections))
+    print(f"| {given.workers} worker{'s' * (given.workers > 1)} | resident |\n|---|---|")
+    print("\n".join(f"| {what} | {mib:,.0f} MiB |" for what, mib in found))
+    most = max(mib for _, mib in found)
+    limit = GOAL_MIB * given.workers
+    print(f"\nThe most: {most:,.0f} MiB, goal ≤ {limit:,} MiB: {'met' if most <= limit else '**not met**'}")
+
+
+if __name__ == "__main__":
+    main()

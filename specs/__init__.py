@@ -1,0 +1,1 @@
+"""The protocols as models that are explored exhaustively: `make spec`."""

@@ -1,0 +1,144 @@
+"""In which order what was found goes into the feed: pure, from names that changed and commits that have receipts.
+
+    names        as the chain of tier 1 has them
+    commits      of one table by their numbers, none left out; of one transaction together, at one place
+    between them by time, and what makes a table comes before the commits of it
+
+A commit waits as long as the one before it may still turn up, and a transaction until all of its parts have. What waits holds up
+what comes after it, and nothing else. What must never enter: how anything was found, and what an event says.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from arco.catalog.manifest import Commit
+from arco.catalog.operations import Create, Drop
+from arco.catalog.transaction_records import Part
+from arco.ledger.receipts import Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Commits that became visible at once: those of a transaction, or one alone."""
+
+    receipts: tuple[Receipt, ...]
+
+    @property
+    def at_ms(self) -> int:
+        return max(one.commit.at_ms for one in self.receipts)
+
+
+Item = Commit | Together
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look found. `confirmed` are receipts whose predecessors would have been found, if they were there.
+
+    `parts` has what the record of each transaction says; a transaction that is not in it cannot be told yet. None: the record is
+    gone, and what was found is all there is.
+    """
+
+    names: Sequence[Commit]
+    receipts: Mapping[str, Receipt]
+    confirmed: frozenset[str] = frozenset()
+    parts: Mapping[str, frozenset[Part] | None] = field(default_factory=dict)
+
+
+def arranged(found: Found, last: Mapping[str, int]) -> list[Item]:
+    """What can be told now, in order. `last` is the number of each table's last commit that was told."""
+    ready: list[Item] = [*found.names, *_complete(found)]
+    after = _successors(ready, found, last)
+    waiting = dict.fromkeys(range(len(ready)), 0)
+    for places in after.values():
+        for place in places:
+            waiting[place] += 1
+    held = _held(ready, found, last)
+    # Of two at one time names come first, and then what was found first.
+    free = [(ready[place].at_ms, place) for place in waiting if not waiting[place] and place not in held]
+    heapq.heapify(free)
+    order: list[Item] = []
+    while free:
+        _, place = heapq.heappop(free)
+        order.append(ready[place])
+        for one in after.get(place, ()):
+            waiting[one] -= 1
+            if not waiting[one] and one not in held:
+                heapq.heappush(free, (ready[one].at_ms, one))
+    return order
+
+
+def is_gap(receipt: Receipt, there: Mapping[tuple[str, int], object], last: Mapping[str, int]) -> bool:
+    """Whether the commit before this one was neither told nor found."""
+    uuid, number = receipt.table_uuid, receipt.commit.commit_number
+    return number > 0 and last.get(uuid, -1) < number - 1 and (uuid, number - 1) not in there
+
+
+def by_number(receipts: Mapping[str, Receipt]) -> dict[tuple[str, int], str]:
+    return {(one.table_uuid, one.commit.commit_number): name for name, one in receipts.items()}
+
+
+def incomplete(found: Found) -> dict[str, frozenset[Part]]:
+    """The parts of transactions that have no receipt yet, by transaction."""
+    there = {(one.commit.transaction, one.table_uuid) for one in found.receipts.values()}
+    missing = {
+        transaction: frozenset(part for part in parts if (transaction, part.table_uuid) not in there)
+        for transaction, parts in found.parts.items()
+        if parts is not None
+    }
+    return {transaction: parts for transaction, parts in missing.items() if parts}
+
+
+def _complete(found: Found) -> list[Together]:
+    groups: dict[str, list[Receipt]] = {}
+    for name, receipt in found.receipts.items():
+        groups.setdefault(receipt.commit.transaction or name, []).append(receipt)
+    missing = incomplete(found)
+    return [
+        Together(tuple(sorted(some, key=lambda one: one.table_uuid)))
+        for group, some in groups.items()
+        if group not in missing and (some[0].commit.transaction is None or group in found.parts)
+    ]
+
+
+def _held(ready: Sequence[Item], found: Found, last: Mapping[str, int]) -> set[int]:
+    """Places of what waits for a commit that may still turn up."""
+    there = by_number(found.receipts)
+    return {
+        place
+        for place, item in enumerate(ready)
+        if isinstance(item, Together)
+        and any(
+            is_gap(one, there, last) and there[one.table_uuid, one.commit.commit_number] not in found.confirmed
+            for one in item.receipts
+        )
+    }
+
+
+def _successors(ready: Sequence[Item], found: Found, last: Mapping[str, int]) -> dict[int, list[int]]:
+    """What has to wait for what, by place. What waits for something that is not ready waits for itself."""
+    places = {
+        (one.table_uuid, one.commit.commit_number): place
+        for place, item in enumerate(ready)
+        if isinstance(item, Together)
+        for one in item.receipts
+    }
+    there = by_number(found.receipts)
+    after: dict[int, list[int]] = {place: [place + 1] for place in range(len(found.names) - 1)}
+    made = {uuid: place for place, commit in enumerate(found.names) for uuid in _made(commit)}
+    for (uuid, number), place in places.items():
+        earlier = (uuid, number - 1)
+        if earlier in there and last.get(uuid, -1) < number - 1:
+            # Found, and not ready: its transaction is not complete.
+            after.setdefault(places.get(earlier, place), []).append(place)
+        if uuid in made:
+            after.setdefault(made[uuid], []).append(place)
+    return after
+
+
+def _made(commit: Commit) -> list[str]:
+    """The identities that a commit of tier 1 made. What was revived had commits before."""
+    made = [one for one in commit.operations if isinstance(one, Create)]
+    made += [one.successor for one in commit.operations if isinstance(one, Drop) and one.successor is not None]
+    return [one.entry.uuid for one in made if one.revives is None]

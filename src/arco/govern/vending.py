@@ -1,0 +1,105 @@
+"""Vending: credentials for the files of one table, for a while, made by the store's own token service.
+
+One interface, one file a store (`assume_role.py`, `downscoped_tokens.py`, `shared_access.py`, `given_keys.py`). What was made is
+handed out again while half of its life is left, to whoever may load the table, and is forgotten when that ends. It is held in
+memory and nowhere else: no marker, no event and no line of the log has it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from arco.govern.places import ValidatedPlace, Validation
+from arco.iceberg.guardrails import Placed
+from arco.kernel.clock import Clock
+from arco.kernel.errors import BrokenInvariant
+from arco.kernel.limits import VENDED_CREDENTIALS_MAX
+from arco.kernel.scope import Scope
+from arco.kernel.secret import Secret
+
+
+class Access(StrEnum):
+    """What a credential lets its holder do to the files of a table."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Properties for clients, secret ones apart. `expires_ms` is None if nobody knows of an end."""
+
+    prefix: str
+    hidden: Mapping[str, Secret]
+    plain: Mapping[str, str]
+    expires_ms: int | None
+
+    def revealed(self) -> dict[str, str]:
+        """As clients read it. Only for an answer on its way out."""
+        return {**self.plain, **{word: secret.reveal() for word, secret in self.hidden.items()}}
+
+
+class Vendor(Protocol):
+    """Makes credentials of one store. Each call makes new ones, or says why not."""
+
+    @property
+    def refresh_property(self) -> str | None:
+        """The property by which clients are told where to ask again; None if there is no need to."""
+        ...
+
+    async def vend(self, place: ValidatedPlace, access: Access) -> Credential: ...
+
+
+class Vending:
+    """What a server hands out: credentials of one kind of access."""
+
+    def __init__(self, validation: Validation, vendor: Vendor, access: Access, duration_s: int, clock: Clock) -> None:
+        self._validation = validation
+        self._vendor = vendor
+        self._access = access
+        self._reuse_ms = duration_s * 1000 // 2
+        self._clock = clock
+        self._held: OrderedDict[str, Credential] = OrderedDict()
+        self._making: dict[str, asyncio.Future[Credential]] = {}
+
+    @property
+    def refresh_property(self) -> str | None:
+        return self._vendor.refresh_property
+
+    async def for_table(self, scope: Scope, uuid: str, metadata: Placed) -> Credential:
+        """A credential for a table as it is now. AccessDenied if not all of it lies in its own folder."""
+        return await self.vend(self._validation.table(scope, uuid, metadata))
+
+    async def vend(self, place: ValidatedPlace) -> Credential:
+        """A credential for a place, with at least half of its life before it."""
+        if not isinstance(place, ValidatedPlace):
+            raise BrokenInvariant("credentials were asked for a place that nobody validated")
+        self._forget_what_ends()
+        held = self._held.get(place.uri)
+        if held is not None:
+            return held
+        making = self._making.get(place.uri)
+        if making is None:
+            making = self._making[place.uri] = asyncio.ensure_future(self._made(place))
+            making.add_done_callback(lambda _: self._making.pop(place.uri))
+        # Many clients may wait for one answer, and one of them may go away.
+        return await asyncio.shield(making)
+
+    async def _made(self, place: ValidatedPlace) -> Credential:
+        made = await self._vendor.vend(place, self._access)
+        self._held[place.uri] = made
+        while len(self._held) > VENDED_CREDENTIALS_MAX:
+            self._held.popitem(last=False)
+        return made
+
+    def _forget_what_ends(self) -> None:
+        """All lives are equally long: what was made first ends first."""
+        good_until_ms = self._clock.now_ms() + self._reuse_ms
+        while self._held:
+            oldest = next(iter(self._held.values()))
+            if oldest.expires_ms is None or oldest.expires_ms >= good_until_ms:
+                return
+            self._held.popitem(last=False)

@@ -1,0 +1,115 @@
+"""A scheduler: one process that drives open runs, signs their tasks for workers, and does chores beside it; it executes nothing.
+
+Driving means deciding what follows, taking over what died and settling what fell silent. Any number of schedulers may do all of
+it at once: the log of a run takes each decision once, and each chore is decided by one swing of its own document.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from arco.kernel.errors import ArcoError
+from arco.ledger.appender import Appender
+from arco.ledger.run_state import RunState
+from arco.servo.execute.asking import start_asked
+from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
+from arco.servo.execute.scheduled import ScheduledRuns, known_of
+from arco.servo.execute.working import other_code, signer_of, ways_of
+from arco.servo.schedule.crew import Crew, Refused, Told
+from arco.servo.schedule.driver import Driver
+from arco.servo.schedule.envelopes import EnvelopeKeys
+from arco.servo.schedule.open_runs import OpenRun
+from arco.servo.schedule.starting import Started
+from arco.servo.schedule.ticking import Schedules
+
+TICK_EVERY_S = 10.0
+ASKED_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something that a scheduler does now and then, beside driving runs. What it starts it leaves to workers."""
+
+    name: str
+    every_s: float
+    do: Callable[[Pipeline], Awaitable[object]]
+
+
+async def tick_schedules(pipeline: Pipeline) -> None:
+    """Start the runs of ticks that are due. A tick is struck off when its run has ended, by whoever ticks then."""
+    parts = pipeline.catalog.parts
+    deployment = await pipeline.deployments.current(pipeline.project.name)
+    if deployment is None or deployment.code_version != pipeline.project.code_version:
+        return  # schedules tick as they are deployed: by a scheduler that has that code
+    schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
+    runs = ScheduledRuns(pipeline, HowToRun(), _left_to_workers, here=False)
+    for one in deployment.schedules.values():
+        await schedules.tick(one, await known_of(pipeline, deployment, one), runs)
+
+
+async def _left_to_workers(started: Started) -> RunState:
+    return started.log.state
+
+
+def chores() -> tuple[Chore, ...]:
+    """Everything that one scheduler does beside driving: what starts runs belongs here."""
+    return (
+        Chore("schedules", TICK_EVERY_S, tick_schedules),
+        Chore("requests", ASKED_EVERY_S, partial(start_asked, settled=set())),
+    )
+
+
+class Scheduler:
+    """`keys`: with them tasks are signed for workers."""
+
+    def __init__(self, pipeline: Pipeline, *, keys: EnvelopeKeys | None, told: Told) -> None:
+        self._pipeline = pipeline
+        self._keys = keys
+        self._told = told
+        parts = pipeline.catalog.parts
+        self._clock = parts.clock
+        self._appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        self._crew = Crew(ways_of(pipeline, told), self._take)
+
+    def stop(self) -> None:
+        self._crew.stop()
+
+    async def serve(self, *, once: bool) -> None:
+        """Until told to stop; once: every chore once, then until no run is open."""
+        beside: list[asyncio.Task[None]] = []
+        try:
+            if once:
+                for chore in chores():
+                    await chore.do(self._pipeline)
+            else:
+                loop = asyncio.get_running_loop()
+                beside = [loop.create_task(self._now_and_then(chore)) for chore in chores()]
+            await self._crew.serve(once=once)
+        finally:
+            for running in beside:
+                running.cancel()
+            await self._appender.close()
+
+    async def _now_and_then(self, chore: Chore) -> None:
+        """A chore that fails is said, and done again in its time: the runs do not wait for it."""
+        while True:
+            try:
+                await chore.do(self._pipeline)
+            except ArcoError as error:
+                self._told.troubled(chore.name, error)
+            await self._clock.sleep(chore.every_s)
+
+    async def _take(self, _note: OpenRun, started: Started) -> Driver | Refused:
+        """Any run of the project, also one of other code: it may have to be cancelled. Only tasks of this code are signed."""
+        pipeline = self._pipeline
+        deployment = await pipeline.deployments.load(started.plan.spec.deployment)
+        is_ours = other_code(pipeline, started) is None
+        options = replace(
+            pipeline.driving(started, deployment),
+            slots=0,
+            needs={},
+            poll_s=pipeline.hand_over.looks_every_s,
+            hands_out=signer_of(pipeline, started, self._keys) if is_ours else None,
+        )
+        return Driver(pipeline.ground(self._appender, started), started.log, started.plan, Nobody(), options)

@@ -1,0 +1,161 @@
+"""`arco maintain`: what is worth to be rewritten, and what was, for people and for programs."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from arco.catalog.model import Entry, Format, Kind
+from arco.catalog.spelling import parse_name
+from arco.fold.spark_home import SparkHome
+from arco.fold.spark_session import SparkSettings
+from arco.kernel.errors import InvalidInput
+from arco.ledger.run_state import RunState
+from arco.quality.gates import exit_code
+from arco.servo.execute.maintaining import Maintenance, Surveyed
+from arco.servo.plan.document import PlannedTask
+from arco.servo.schedule.executor import NoObserver
+from arco.surface.cli.flags import Where
+from arco.surface.cli.opening import Opened, opened
+from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, size
+from arco.surface.cli.projects import spark_words
+from arco.surface.cli.run_display import RunDisplay
+from arco.surface.cli.settings import load_settings
+
+_GROUPS_SHOWN_MAX = 20
+
+
+async def maintain(
+    where: Where, tables: Sequence[str], *, everything: bool, files_min: int, master: str | None, dry_run: bool, json: bool
+) -> int:
+    """Rewrite what is worth it, table by table. The exit code says what came of the run."""
+    if bool(tables) == everything:
+        raise InvalidInput("which tables?", hint="name some, or say --all")
+    settings = load_settings(where.root, list(where.options), where.folder)
+    async with opened(where) as at:
+        entries = await _entries(at, tables)
+        work = Maintenance(catalog=at.catalog, options=settings.known, by=at.author.principal, files_min=files_min)
+        surveyed = await work.survey(entries)
+        if dry_run:
+            _print_survey(surveyed, json=json)
+            return 0
+        started = await work.start(surveyed)
+        if started is None:
+            _print_survey(surveyed, json=json)
+            return 1 if any(one.refused for one in surveyed) and tables else 0
+        log = Path(tempfile.gettempdir()) / "arco-maintain-spark.log"
+        words = spark_words(where.folder)
+        home = SparkHome(
+            SparkSettings(master or words.master, "arco maintain", words.conf, words.jars, log_file=log),
+            at.place,
+            settings.known,
+            starting=lambda: say_aside("starting Spark …"),
+            told=lambda note: say_aside(f"arco: {note}"),
+        )
+        console = Console(highlight=False, stderr=json)
+        try:
+            with RunDisplay(console, started.plan, _said, live=console.is_terminal and not json) as display:
+                watched = replace(work, observer=NoObserver() if json else display)
+                state = await watched.drive(started, surveyed, home)
+        finally:
+            await home.stop()
+        _print_done(str(started.log.run), started.plan.spec.tasks, surveyed, state, json=json)
+        return exit_code(its.status.value for its in state.tasks.values())
+
+
+async def _entries(at: Opened, tables: Sequence[str]) -> list[Entry]:
+    if tables:
+        found = [await at.need(parse_name(name)) for name in tables]
+        for entry in found:
+            if entry.format is not Format.ICEBERG or entry.kind is not Kind.TABLE:
+                raise InvalidInput(f"{entry.full_name} is no Iceberg table")
+        return found
+    names = await at.inventory.names()
+    every = (one for one in names.entries.values() if one.format is Format.ICEBERG and one.kind is Kind.TABLE)
+    return sorted(every, key=lambda one: one.full_name)
+
+
+def _said(task: PlannedTask) -> str:
+    return "; ".join(one.detail for one in task.because)
+
+
+def _print_survey(surveyed: Sequence[Surveyed], *, json: bool) -> None:
+    if json:
+        print_json({"tables": [_document(one) for one in surveyed]})
+        return
+    rows = [
+        (
+            one.name,
+            f"{sum(len(group.files) for group in one.rewriting.groups):,}" if one.rewriting.groups else "",
+            size(sum(group.size_bytes for group in one.rewriting.groups)) if one.rewriting.groups else "",
+            f"{len(one.rewriting.manifests):,}" if one.rewriting.manifests else "",
+            one.refused or ", ".join(f"{count:,} {why}" for why, count in one.rewriting.left.items()),
+        )
+        for one in surveyed
+    ]
+    if not any(not one.rewriting.is_empty or one.refused for one in surveyed):
+        say("there is nothing that would be worth rewriting")
+        return
+    print_grid(("TABLE", "FILES", "SIZE", "MANIFESTS", "STAYS AS IT IS"), rows, folds=(4,))
+    for one in surveyed:
+        for group in one.rewriting.groups[:_GROUPS_SHOWN_MAX]:
+            which = ", ".join(map(str, group.partition)) or "all of it"
+            say(f"  {one.name} ({which}): {group.why}, {group.rows:,} rows, {size(group.size_bytes)}")
+        if len(one.rewriting.groups) > _GROUPS_SHOWN_MAX:
+            say(f"  and {counted(len(one.rewriting.groups) - _GROUPS_SHOWN_MAX, 'more partition')} of {one.name}")
+
+
+def _document(one: Surveyed) -> dict[str, Any]:
+    groups = [
+        {
+            "partition": [str(value) for value in group.partition],
+            "why": group.why,
+            "files": [file.location for file in group.files],
+            "rows": group.rows,
+            "bytes": group.size_bytes,
+        }
+        for group in one.rewriting.groups
+    ]
+    manifests = [manifest.manifest_path for manifest in one.rewriting.manifests]
+    return {
+        "table": one.name,
+        "groups": groups,
+        "manifests": manifests,
+        "left": dict(one.rewriting.left),
+        "refused": one.refused,
+    }
+
+
+def _print_done(
+    run: str, tasks: Sequence[PlannedTask], surveyed: Sequence[Surveyed], state: RunState, *, json: bool
+) -> None:
+    done = [_task_document(task, state) for task in tasks]
+    if json:
+        refused = {one.name: one.refused for one in surveyed if one.refused}
+        print_json({"run": run, "status": state.run.status.value, "tasks": done, "refused": refused})
+        return
+    for one in surveyed:
+        if one.refused:
+            say_aside(f"arco: {one.name}: {one.refused}")
+    rows = sum(one["rows"] for one in done)
+    say(f"{state.run.status.value}: run {run}, {counted(len(done), 'task')}, {rows:,} rows in other files")
+
+
+def _task_document(task: PlannedTask, state: RunState) -> dict[str, Any]:
+    its = state.tasks[task.id]
+    written = {} if its.staged is None else its.staged.written
+    return {
+        "table": task.asset,
+        "kind": task.inputs[0].kind,
+        "why": _said(task),
+        "state": its.status.value,
+        "files_before": len(task.inputs[0].files),
+        "files": written.get("files", 0),
+        "rows": written.get("rows", 0),
+        "bytes": written.get("bytes", 0),
+        "snapshot_id": its.snapshot_id,
+        "failure": None if its.failure is None else its.failure.message,
+    }

@@ -1,0 +1,199 @@
+"""`arco watch` and `arco logs`: a run and a task as they go on, wherever they are driven.
+
+Both only read: the run's log says what happened, the claims how far each task is, the log of an attempt what it said.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+import typer
+from rich.console import Console
+
+from arco.kernel.errors import NotFound
+from arco.kernel.ids import RunId, TaskId, clip
+from arco.kernel.limits import RUN_POLL_S
+from arco.ledger.outstanding import run_ids
+from arco.ledger.run_entries import (
+    AnyEntry,
+    AttemptEntry,
+    Batch,
+    OutputStaged,
+    TaskCancelled,
+    TaskClaimed,
+    TaskEntry,
+    TaskFailed,
+    TaskRetried,
+)
+from arco.ledger.run_log import RunLog
+from arco.ledger.run_state import ENDED
+from arco.servo.execute.attempt_log import read_log
+from arco.servo.plan.document import PlannedTask
+from arco.servo.schedule.claims import Claims
+from arco.servo.schedule.starting import Started, open_run
+from arco.surface.cli.opening import Opened, opened
+from arco.surface.cli.printing import say, when
+from arco.surface.cli.projects import At
+from arco.surface.cli.run_display import RunDisplay, started_line
+from arco.surface.cli.run_pages import alive_text
+from arco.surface.cli.running import run_id_of, where_of
+
+
+async def watch(at: At, run_id: str | None) -> int:
+    """A run until it has ended. The exit code says whether it succeeded."""
+    async with opened(where_of(at)) as home:
+        started = await _run(home, run_id)
+        state = started.log.state
+        tasks = started.plan.spec.tasks
+        say(started_line(str(started.log.run), state.run.created, len(tasks), sum(one.partition_count for one in tasks)))
+        console = Console(highlight=False)
+        claims = _claims(home, started)
+        with RunDisplay(console, started.plan, _partitions, live=console.is_terminal) as display:
+            display.found(state)
+            started.log.on_batch = lambda batch: _seen(display, started, batch)
+            while not started.log.state.is_finished:
+                await home.catalog.parts.clock.sleep(RUN_POLL_S)
+                await started.log.catch_up()
+                now_ms = home.catalog.parts.clock.now_ms()
+                for task, its in ((one, started.log.state.tasks[one]) for one in started.log.state.active):
+                    claim = await claims.read(task)
+                    said = {} if claim is None else claim.progress
+                    if await claims.is_silent(task, its):
+                        said = {"phase": alive_text(its, claim, now_ms)}
+                    display.progressed(task, said)
+    ended = started.log.state.run.status.value
+    say(f"{ended}: arco runs show {started.log.run}")
+    return 0 if ended == "succeeded" else 1
+
+
+async def logs(at: At, task: str, run_id: str | None, *, follow: bool, json: bool) -> None:
+    """What became of a task and what it said, in the order in which it happened."""
+    async with opened(where_of(at)) as home:
+        started, planned = await _task(home, task, run_id)
+        follower = _Follower(home, started, planned)
+        await follower.begin()
+        while True:
+            was_over = follower.is_over  # what was said last is written after the end
+            for line in await follower.news():
+                if json:
+                    typer.echo(msgspec.json.encode(line.document()))
+                else:
+                    say(f"{when(line.at_ms)}  {line.attempt:>2}  {line.level:<7}  {line.text}")
+            if not follow or was_over:
+                return
+            await home.catalog.parts.clock.sleep(RUN_POLL_S)
+            await follower.look()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    at_ms: int
+    attempt: int
+    level: str
+    text: str
+
+    def document(self) -> dict[str, object]:
+        return {"at_ms": self.at_ms, "attempt": self.attempt, "level": self.level, "text": self.text}
+
+
+class _Follower:
+    """One task: what its run's log says of it, and what its attempts said."""
+
+    def __init__(self, home: Opened, started: Started, planned: PlannedTask) -> None:
+        self._home = home
+        self._started = started
+        self._planned = planned
+        self._entries: list[_Line] = []
+        self._part = ""
+
+    async def begin(self) -> None:
+        """Everything that the run's log says so far."""
+        log, parts = self._started.log, self._home.catalog.parts
+        again = RunLog(parts.tier1.store, parts.scope, log.run, log.state.outline, parts.clock, parts.entropy)
+        again.on_batch = self._take
+        await again.read_all()
+        self._started = replace(self._started, log=again)
+
+    @property
+    def is_over(self) -> bool:
+        return self._started.log.state.task(self._planned.id).status in ENDED
+
+    async def look(self) -> None:
+        await self._started.log.catch_up()
+
+    async def news(self) -> list[_Line]:
+        parts = self._home.catalog.parts
+        found, self._entries = self._entries, []
+        log, task = self._started.log, TaskId(self._planned.id)
+        async for key, lines in read_log(parts.tier1.store, parts.scope, log.run, task, self._part):
+            self._part = str(key)
+            found += [_Line(one.at_ms, key.attempt, one.level, one.text) for one in lines]
+        return sorted(found, key=lambda line: line.at_ms)  # within one millisecond as the log has it
+
+    def _take(self, batch: Batch) -> None:
+        mine = (one for one in batch.entries if isinstance(one, TaskEntry) and one.task == self._planned.id)
+        for entry in mine:
+            attempt = entry.attempt if isinstance(entry, AttemptEntry) else 0
+            self._entries += [_Line(batch.at_ms, attempt, level, text) for level, text in _said(entry)]
+
+
+def _said(entry: AnyEntry) -> Iterator[tuple[str, str]]:
+    """An entry of the run's log, in words."""
+    match entry:
+        case TaskClaimed():
+            yield "info", f"claimed by {entry.worker}"
+        case OutputStaged():
+            rows = entry.written.get("rows")
+            yield "info", f"written and checked: {entry.action}" + (f", {rows:,} rows" if isinstance(rows, int) else "")
+            yield from (("warning", str(one["message"])) for one in entry.decision.get("reasons", ()) if "message" in one)
+        case TaskRetried():
+            yield "warning", f"{entry.failure.kind}: {entry.failure.message}; it is tried again"
+        case TaskFailed():
+            yield "error", f"{entry.failure.kind}: {entry.failure.message}"
+            if entry.failure.hint:
+                yield "info", entry.failure.hint
+        case TaskCancelled():
+            yield "warning", f"cancelled: {entry.reason}"
+        case _:
+            yield "info", str(entry.__struct_config__.tag).removeprefix("task_")
+
+
+def _seen(display: RunDisplay, started: Started, batch: Batch) -> None:
+    for entry in batch.entries:
+        display.saw(entry, started.log.state)
+
+
+def _partitions(task: PlannedTask) -> str:
+    return "" if task.partition_count == 1 else f"{task.partition_count} partitions"
+
+
+async def _run(home: Opened, run_id: str | None) -> Started:
+    """A run; without an id the newest that has begun."""
+    parts = home.catalog.parts
+    wanted = [run_id_of(run_id)] if run_id is not None else await _newest(home)
+    for run in wanted:
+        return await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+    raise NotFound("nothing has run yet", hint="arco run")
+
+
+async def _newest(home: Opened) -> list[RunId]:
+    parts = home.catalog.parts
+    return sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)
+
+
+async def _task(home: Opened, task: str, run_id: str | None) -> tuple[Started, PlannedTask]:
+    """A task by its id or its asset: in the run that is named, or in the newest that has it."""
+    for run in [run_id_of(run_id)] if run_id is not None else await _newest(home):
+        started = await _run(home, run)
+        mine = [one for one in started.plan.spec.tasks if task in {one.id, one.asset, one.asset.rpartition(".")[2]}]
+        if mine:
+            return started, mine[0]
+    where = "" if run_id is None else f" of run {run_id}"
+    raise NotFound(
+        f"no task{where} is called {clip(task)!r}", hint="name a task or an asset: arco runs show RUN lists them"
+    )
+
+
+def _claims(home: Opened, started: Started) -> Claims:
+    parts = home.catalog.parts
+    return Claims(parts.tier1.store, parts.scope, started.log.run, "", parts.clock, parts.entropy)

@@ -1,0 +1,45 @@
+"""Answers kept as bytes, plain and packed: a table that did not change is neither written as JSON nor packed again.
+
+Whether an answer still holds is not decided here. It is kept under the tag of one metadata file and one choice of snapshots, and
+files never change: whoever asks for it has just heard from the store that this file is the current one. What must never enter:
+an answer that another request could make different, such as one with credentials in it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX
+from arco.kernel.tallies import UNCOUNTED, Tallied, Tallies
+from arco.surface.http.exchange import Response
+from arco.surface.http.packing import gzip_packed
+
+_Key = tuple[str, str]
+
+
+class KeptAnswers:
+    """The answers that one server keeps, those asked for last, within so many bytes."""
+
+    def __init__(self, bytes_max: int = ANSWERS_KEPT_BYTES_MAX, tallies: Tallies = UNCOUNTED) -> None:
+        self._bytes_max = bytes_max
+        self._tallies = tallies
+        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
+        self.size_bytes = 0
+
+    def response(self, tag: str, make: Callable[[], bytes], headers: Mapping[str, str]) -> Response:
+        """The answer of a tag, made if it is not kept."""
+        body = self._get((tag, "plain"), make)
+        return Response(200, body, headers, pack=lambda data: self._get((tag, "gzip"), lambda: gzip_packed(data)))
+
+    def _get(self, key: _Key, make: Callable[[], bytes]) -> bytes:
+        found = self._kept.get(key)
+        self._tallies.add(Tallied.ANSWER_MISS if found is None else Tallied.ANSWER_HIT)
+        if found is not None:
+            self._kept.move_to_end(key)
+            return found
+        made = make()
+        if len(made) <= self._bytes_max:
+            self._kept[key] = made
+            self.size_bytes += len(made)
+            while self.size_bytes > self._bytes_max:
+                self.size_bytes -= len(self._kept.popitem(last=False)[1])
+        return made

@@ -1,0 +1,20 @@
+"""`GET /metrics`: what this server counted and what is folded, for Prometheus. Who may call it is who may call all else."""
+
+from arco.surface.http.exchange import Request, Response
+from arco.surface.http.metrics import CONTENT_TYPE
+from arco.surface.http.routes import Door, Route, route
+from arco.surface.http.server_state import ServerState
+from arco.surface.http.state_metrics import StateMetrics
+
+
+class MetricsRoutes:
+    def __init__(self, state: ServerState) -> None:
+        self._metrics = state.metrics
+        self._folded = StateMetrics(state)
+
+    def routes(self) -> list[Route]:
+        return [route("GET", "/metrics", self.metrics, Door.WATCH)]
+
+    async def metrics(self, _request: Request) -> Response:
+        text = self._metrics.text(await self._folded.families())
+        return Response(200, text, {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})

@@ -1,0 +1,286 @@
+"""Commits of several tables that become visible together, under any crash, with no database.
+
+    claim the record ∥ stage every part → put every part into its pointer ∥ look at the names → decide → finish
+
+Warm, three rounds however many tables take part. The decision is one swing of the record, and of exactly the record that this
+attempt was begun with; it names every part by its location and its attempt. Readers and writers of single tables ask that
+record, so a part counts from the moment of the decision, finished or not. Before it nothing counts: an attempt that ends
+early sends its record back, and what it left in pointers is nobody's. There is no second look at the pointers before the
+decision: nobody touches a part before its record says what is true, so there is nothing that it could find.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from arco.catalog.afterwards import together
+from arco.catalog.catalog import Catalog
+from arco.catalog.doubt import doubt
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.in_hand import InHand
+from arco.catalog.model import Entry, Kind, Levels, dotted
+from arco.catalog.names import Names, missing
+from arco.catalog.staging import assigned_uuid
+from arco.catalog.transaction_records import Record, Status
+from arco.iceberg import requirements
+from arco.iceberg.requests import CommitTable
+from arco.kernel.crash_points import reach
+from arco.kernel.errors import ArcoError, AskOperator, FixRequest, InvalidInput, OutcomeUnknown, Refresh, RetryLater
+from arco.kernel.limits import SWAP_ATTEMPTS_MAX, TRANSACTION_TABLES_MAX
+from arco.ledger.receipts import Source
+from arco.storage.cas import Held, Overtaken, Swung
+from arco.storage.port import Lost, Unknown
+from arco.storage.readback import pause_s
+from arco.txn.claims import Claims
+from arco.txn.creations import NO_ASSETS, Assets, Creations, Described, Reserved
+from arco.txn.parts import Parts, Prepared, Staged, TableGone
+
+T = TypeVar("T")
+
+Place = tuple[Levels, str]
+Staging = dict[Place, Staged | Described]
+Wanted = dict[Place, list[CommitTable]]
+"""The changes of a request, by table, in order."""
+
+
+class Transactions:
+    """Transactions of one workspace."""
+
+    def __init__(self, catalog: Catalog, tables_max: int = TRANSACTION_TABLES_MAX) -> None:
+        self._catalog = catalog
+        self._tables_max = tables_max
+        self._in_hand = InHand(catalog.parts.ulids.next())
+
+    async def commit(
+        self, changes: Sequence[CommitTable], key: RequestKey, source: Source, assets: Assets = NO_ASSETS
+    ) -> None:
+        """All of it, or nothing and why. What a retry of a finished request gets is what it got the first time.
+
+        `assets` are the identities of tables that it creates, where they have one already.
+        """
+        wanted = _by_table(changes, self._tables_max)
+        with self._in_hand.working(key.key):
+            await _Request(self._catalog, Claims(self._catalog.parts, self._in_hand), wanted, key, source, assets).run()
+
+
+def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
+    if not changes:
+        raise InvalidInput("a transaction without table changes")
+    wanted: Wanted = {}
+    for change in changes:
+        if change.identifier is None:
+            raise InvalidInput("a table change has no identifier")
+        wanted.setdefault((change.identifier.namespace, change.identifier.name), []).append(change)
+    if len(wanted) > tables_max:
+        raise InvalidInput(
+            f"a transaction over {len(wanted)} tables, more than {tables_max}",
+            hint="split it, or start the server with a higher limit",
+        )
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """The record, or a name, is no longer what this attempt was begun with."""
+
+
+class _Request:
+    """One request on its way, across as many attempts as it takes."""
+
+    def __init__(
+        self, catalog: Catalog, claims: Claims, wanted: Wanted, key: RequestKey, source: Source, assets: Assets
+    ) -> None:
+        self._catalog = catalog
+        self._ws = catalog.parts
+        self._claims = claims
+        self._wanted = wanted
+        self._key = key
+        self._source = source
+        self._parts = Parts(catalog, key, source)
+        self._creations = Creations(catalog, key, source, assets)
+
+    async def run(self) -> None:
+        for attempt in range(SWAP_ATTEMPTS_MAX):
+            if attempt:
+                await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
+            if await self._attempt(warm=attempt == 0):
+                return
+        raise OutcomeUnknown("this transaction was interrupted by others all the time; it may be tried again")
+
+    async def _attempt(self, *, warm: bool) -> bool:
+        """One attempt. False if another is needed."""
+        if self._ws.tier1.held is None:
+            await self._known(self._ws.tier1.current())
+        existing = [entry.uuid for entry in self._found()]
+        tables = [*existing, *self._created()]
+        async with AsyncExitStack() as lines:
+            for uuid in sorted(existing):
+                # In one order for all, so that nobody of this process waits for one who waits for him.
+                await lines.enter_async_context(self._catalog.table_commits.lines.at_the_head(uuid))
+            staging = asyncio.ensure_future(self._staged(warm=warm))
+            try:
+                record = await self._known(self._claims.begin(self._key, self._source.principal, tables))
+            finally:
+                await asyncio.wait([staging])
+            if record is None:
+                return True
+            return await self._with(record, staging.result())
+
+    async def _known(self, work: Awaitable[T]) -> T:
+        """Before our own claim answered, an earlier attempt may have done it all."""
+        if not self._key.durable:
+            return await work
+        with doubt():
+            return await work
+
+    async def _with(self, record: Held[Record], staged: Staging | ArcoError | TableGone) -> bool:
+        """Prepare and decide. Whatever goes wrong before the decision leaves nothing that counts."""
+        try:
+            prepared = await self._prepare(record.value, staged)
+        except TableGone:
+            await self._claims.leave(record)
+            return False
+        except (FixRequest, Refresh) as refusal:
+            if await self._claims.refuse(record, refusal):
+                raise
+            return False
+        except ArcoError as error:
+            if not await self._claims.leave(record):
+                raise OutcomeUnknown(f"another attempt of this transaction is at work: {error.message}") from error
+            raise _nothing_happened(error) from error
+        if isinstance(prepared, _Again):
+            await self._claims.leave(record)
+            return False
+        return await self._decide(record, prepared)
+
+    # Names
+
+    def _found(self) -> list[Entry]:
+        names = self._ws.tier1.names
+        found = (names.find(levels, name, Kind.TABLE) for levels, name in self._wanted)
+        return [entry for entry in found if entry is not None]
+
+    def _created(self) -> list[str]:
+        """What the request creates, as far as it says."""
+        firsts = (changes[0] for changes in self._wanted.values() if requirements.creates(changes[0].requirements))
+        return [uuid for uuid in map(assigned_uuid, firsts) if uuid is not None]
+
+    async def _resolve(self, *, warm: bool) -> dict[Place, Entry | None]:
+        """The tables that the names mean, None for one to be created. None is missed on what is only remembered."""
+        names = self._ws.tier1.names
+        if not warm or len(self._found()) < len(self._wanted):
+            names = (await self._ws.tier1.current()).names
+        return {place: _meant(names, place, changes[0]) for place, changes in self._wanted.items()}
+
+    def _still_named(self, staged: Staging) -> bool:
+        names = self._ws.tier1.names
+        existing = [(place, one.uuid) for place, one in staged.items() if isinstance(one, Staged)]
+        found = [(place, names.find(*place, Kind.TABLE)) for place, _ in existing]
+        return existing == [(place, None if entry is None else entry.uuid) for place, entry in found]
+
+    # The steps
+
+    async def _staged(self, *, warm: bool) -> Staging | ArcoError | TableGone:
+        """Every part, computed and written; or why not, to be judged when the claim has answered."""
+        try:
+            entries = await self._resolve(warm=warm)
+            work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in entries.items()]
+            return dict(zip(entries, await _all(work), strict=True))
+        except (ArcoError, TableGone) as error:
+            return error
+
+    async def _stage(self, place: Place, entry: Entry | None, *, warm: bool) -> Staged | Described:
+        changes = self._wanted[place]
+        if entry is None:
+            return await self._creations.describe(*place, changes)
+        return await self._parts.stage(entry, changes, warm=warm)
+
+    async def _prepare(self, record: Record, staged: Staging | ArcoError | TableGone) -> list[Prepared | Reserved] | _Again:
+        """Every part into its pointer, and beside it a look whether the names still mean these tables (C2)."""
+        if isinstance(staged, FixRequest | Refresh) and not await self._is_no_now():
+            return _Again()
+        if isinstance(staged, Exception):
+            raise staged
+        if not {one.uuid for one in staged.values()} <= set(record.tables):
+            return _Again()
+        seen = self._ws.tier1.seen
+        names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
+        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in staged.items()]
+        preparing = asyncio.ensure_future(_all(work))
+        await together(names_check, preparing)
+        if not names_check.result():
+            await self._ws.tier1.renewed()
+        return preparing.result() if self._still_named(staged) else _Again()
+
+    async def _prepare_one(self, place: Place, staged: Staged | Described, record: Record) -> Prepared | Reserved:
+        if isinstance(staged, Described):
+            return await self._creations.reserve(staged, record)
+        return await self._parts.prepare(staged, self._wanted[place], record)
+
+    async def _is_no_now(self) -> bool:
+        """A refusal is an answer about now: the names that it was computed with must still be so."""
+        seen = self._ws.tier1.seen
+        if await self._ws.tier1.is_unchanged(seen):
+            return True
+        await self._ws.tier1.renewed()
+        return False
+
+    async def _decide(self, held: Held[Record], prepared: list[Prepared | Reserved]) -> bool:
+        """The one swing that makes it visible."""
+        decided = msgspec.structs.replace(
+            held.value,
+            status=Status.COMMITTED,
+            parts=tuple(one.part for one in prepared),
+            decided_ms=self._ws.clock.now_ms(),
+        )
+        outcome = await self._ws.records.object(held.value.tx_id).swap(held, decided)
+        reach("txn.decided")
+        match outcome:
+            case Swung() | Overtaken():
+                self._finish(prepared)
+                return True
+            case Lost():
+                return False
+            case Unknown(reason):
+                raise OutcomeUnknown(f"the record of this transaction did not say whether it was decided: {reason}")
+
+    def _finish(self, prepared: list[Prepared | Reserved]) -> None:
+        """What is left to do, and protects nothing: whoever comes next would do it."""
+        for one in prepared:
+            if isinstance(one, Reserved):
+                self._ws.afterwards.do(self._creations.finish(one))
+            else:
+                self._parts.remember(one)
+                self._ws.afterwards.do(self._parts.finish(one))
+
+
+def _meant(names: Names, place: Place, first: CommitTable) -> Entry | None:
+    """The table of a name; None if there is none and the request is meant to make it."""
+    entry = names.find(*place, Kind.TABLE)
+    if entry is not None:
+        return entry
+    if requirements.creates(first.requirements) and place not in names.entries:
+        return None
+    if names.find(*place, Kind.VIEW) is not None:
+        raise InvalidInput(f"{dotted(*place)} is a view", hint="a transaction changes tables; commit views one by one")
+    raise missing(*place, Kind.TABLE)
+
+
+def _nothing_happened(error: ArcoError) -> ArcoError:
+    """What to say of an attempt that was ended for certain: an unknown outcome of one of its steps matters no more."""
+    if isinstance(error, RetryLater | AskOperator):
+        return error
+    return RetryLater(f"this transaction was not committed: {error.message}")
+
+
+async def _all(work: Sequence["asyncio.Future[T]"]) -> list[T]:
+    """Everything to its end, then the first that failed: no write may run on behind a decision about it."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]

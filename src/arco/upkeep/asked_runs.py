@@ -1,0 +1,29 @@
+"""Requests for runs that were decided about, and whose run has begun if there is one. Their verdicts stay.
+
+A name that goes may be written again, by a retry that comes late, and harms nobody: its verdict is there, counts, and is read
+before anything is done. So nothing has to grow old here, and whoever takes requests lists little.
+"""
+
+from arco.kernel.ids import RunId
+from arco.ledger.asked_runs import AskedRuns
+from arco.storage.keys import AskedRunKey, Key, RunClosedKey, RunLogKey
+from arco.upkeep.sweep import Sweep
+
+
+async def collect(sweep: Sweep) -> None:
+    requests = AskedRuns(sweep.store, sweep.scope, sweep.parts.clock, sweep.parts.entropy)
+    async for entry, key in sweep.walk("asked_runs", "open"):
+        if not isinstance(key, AskedRunKey):
+            continue
+        verdict = await requests.verdict(key.key_hash)
+        if verdict is None:
+            sweep.keep("waits to be taken")
+            continue
+        places: tuple[Key, ...] = ()
+        if verdict.run is not None:
+            run = RunId(verdict.run)
+            places = (RunLogKey(sweep.scope, run, 1), RunClosedKey(sweep.scope, run))
+        if places and not any([await sweep.store.head(str(one)) is not None for one in places]):
+            sweep.keep("its run has not begun")
+            continue
+        await sweep.remove(entry, "it was decided about")

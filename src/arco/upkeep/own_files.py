@@ -1,0 +1,21 @@
+"""Emptying a folder that belonged to one table: everything in it is looked at before the first object goes."""
+
+from arco.kernel.limits import UPKEEP_GRACE_S
+from arco.upkeep.sweep import YOUNG, Sweep
+
+
+async def empty_folder(sweep: Sweep, folder: str, why: str) -> bool:
+    """Take away what is in a folder and older than the grace. True if nothing is left.
+
+    The folder is walked twice, so that a table of millions of files is not held in memory.
+    """
+    young = 0
+    async for entry in sweep.files(folder):
+        young += not sweep.is_older(entry, UPKEEP_GRACE_S)
+    async for entry in sweep.files(folder):
+        sweep.tally.looked_at -= 1
+        if sweep.is_older(entry, UPKEEP_GRACE_S):
+            await sweep.remove(entry, why)
+        else:
+            sweep.keep(YOUNG)
+    return not young

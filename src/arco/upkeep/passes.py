@@ -1,0 +1,114 @@
+"""One pass of upkeep: some jobs, one after the other, each with its report; then the ledger is told of what was done.
+
+A job that fails does not keep the others from their work. Any number of processes may do the same at once: what one has deleted
+another does not find.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from arco.kernel.errors import ArcoError, InvalidInput
+from arco.ledger.appender import Appender
+from arco.ledger.audit_events import UPKEEP_COMPLETED, UpkeepCompleted
+from arco.ledger.drafts import Draft
+from arco.storage.keys import Domain, UpkeepKey, Word
+from arco.storage.port import Always
+from arco.upkeep.jobs import JOBS, Job
+from arco.upkeep.report import Report
+from arco.upkeep.store_time import store_now_ms
+from arco.upkeep.sweep import Setting, Sweep
+
+SOURCE = "arco/upkeep"
+_DONE = b'{"format":"arco.upkeep_done","format_version":1}'
+
+
+def jobs_named(kinds: Sequence[str]) -> tuple[Job, ...]:
+    """The jobs of these kinds, in their own order; all of them if none is named."""
+    known = {job.kind: job for job in JOBS}
+    strange = [kind for kind in kinds if kind not in known]
+    if strange:
+        raise InvalidInput(f"there is no kind {strange[0]!r} of upkeep", hint=f"one of {', '.join(known)}")
+    return tuple(job for job in JOBS if job.kind in kinds) if kinds else JOBS
+
+
+async def upkeep_pass(
+    setting: Setting, jobs: Sequence[Job] = JOBS, told: Callable[[Report], None] | None = None
+) -> list[Report]:
+    """Do some jobs. `told` hears of each when it is done."""
+    reports = []
+    for job in jobs:
+        report = await run_job(setting, job.kind, job.collect)
+        if job.rhythm_s and not report.failed and not setting.dry_run:
+            await setting.store.put(_note(setting, job), _DONE, Always())
+        if told is not None:
+            told(report)
+        reports.append(report)
+    return await announced(setting, reports)
+
+
+async def due(setting: Setting, jobs: Sequence[Job] = JOBS) -> tuple[Job, ...]:
+    """The jobs that have to be done again, for those who go on and on: some read much, and once in their rhythm is enough.
+
+    Nothing depends on the note: a job that is done too often, or a little late, does no harm.
+    """
+    return tuple([job for job in jobs if not await _is_done(setting, job)])
+
+
+async def _is_done(setting: Setting, job: Job) -> bool:
+    if not job.rhythm_s:
+        return False
+    info = await setting.store.head(_note(setting, job))
+    if info is None:
+        return False
+    return await store_now_ms(setting.store, setting.scope) - info.modified_ms < job.rhythm_s * 1000
+
+
+def _note(setting: Setting, job: Job) -> str:
+    return str(UpkeepKey(setting.scope, Word(job.kind)))
+
+
+async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaitable[None]]) -> Report:
+    """One job, by the store's time of its beginning. What it had done when it failed is in the report too."""
+    sweep: Sweep | None = None
+    try:
+        sweep = Sweep(setting, kind, await store_now_ms(setting.store, setting.scope))
+        await collect(sweep)
+        await sweep.settle()
+        return sweep.tally.report()
+    except ArcoError as error:
+        failed = error.one_line()
+        if sweep is None:
+            return Report(kind=kind, dry_run=setting.dry_run, failed=failed)
+        return sweep.tally.report(failed)
+
+
+async def announced(setting: Setting, reports: list[Report]) -> list[Report]:
+    """Tell the ledger of what was really done; the reports, with one more if that failed.
+
+    A pass that found nothing to do says nothing: there are many.
+    """
+    drafts = [_draft(report) for report in reports if report.did_something and not report.dry_run]
+    if not drafts:
+        return reports
+    parts = setting.parts
+    try:
+        await Appender(setting.store, setting.scope, parts.clock, parts.entropy).append(Domain.AUDIT, drafts)
+    except ArcoError as error:
+        return [*reports, Report(kind="ledger", dry_run=False, failed=error.one_line())]
+    return reports
+
+
+def _draft(report: Report) -> Draft:
+    said = UpkeepCompleted(
+        kind=report.kind,
+        looked_at=report.looked_at,
+        deleted=report.deleted,
+        bytes=report.bytes,
+        changed=report.changed,
+        why=report.why,
+        kept=report.kept,
+        oldest_s=report.oldest_s,
+        youngest_s=report.youngest_s,
+        trouble=report.trouble[:100],
+        failed=report.failed,
+    )
+    return Draft(type=UPKEEP_COMPLETED, source=SOURCE, subject=report.kind, data=said.data())

@@ -1,0 +1,99 @@
+"""Pointers without a name: creations that were given up half way, and tables that were purged.
+
+    never named, its identity says its time   files, then the pointer: that identity can never be created any more
+    never named, any other identity           buried: whoever comes with the same identity again finds it taken
+    a tombstone without a name                its table was purged: the files go, the tombstone stays
+
+The boundary of tier 1 is raised before the names are read (U1), and only then is a pointer without a name known to be litter. A
+tombstone stays because a request to delete it could arrive after somebody registered the same identity anew: the new table would
+lose its pointer. It is some hundred bytes, and keeps the identity from being taken for one that never was.
+"""
+
+import msgspec
+
+from arco.catalog.names import Names
+from arco.catalog.pointer import GRAVE, Pointer, Tombstone
+from arco.kernel.errors import AskOperator
+from arco.kernel.ids import TableUuid, is_uuid7
+from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.storage.cas import Held
+from arco.storage.keys import PointerKey
+from arco.storage.port import Listed
+from arco.upkeep.own_files import empty_folder
+from arco.upkeep.places import Places, is_named, own_folder
+from arco.upkeep.sweep import STRANGE, YOUNG, Sweep
+
+_KEPT_S = UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
+
+
+async def collect(sweep: Sweep) -> None:
+    known = (await sweep.parts.tier1.current()).names
+    nameless: _Nameless | None = None
+    async for entry, key in sweep.walk("iceberg_pointers"):
+        if not isinstance(key, PointerKey):
+            sweep.keep(STRANGE)
+        elif is_named(known, key.table):
+            sweep.keep("its table has a name, or can be restored")
+        elif not sweep.is_older(entry, _KEPT_S):
+            sweep.keep(YOUNG)
+        else:
+            nameless = nameless or _Nameless(sweep, await sweep.names_after_boundary())
+            await nameless.collect(entry, key.table)
+
+
+class _Nameless:
+    """Judges pointers by names that no old creation can add to any more."""
+
+    def __init__(self, sweep: Sweep, names: Names) -> None:
+        self._sweep = sweep
+        self._names = names
+        self._places = Places(names, sweep.parts.locations)
+
+    async def collect(self, entry: Listed, uuid: TableUuid) -> None:
+        sweep = self._sweep
+        if is_named(self._names, uuid):
+            sweep.keep("its table has a name, or can be restored")
+            return
+        try:
+            pointer = await sweep.parts.pointers.read(uuid)
+        except AskOperator as error:
+            sweep.keep("it cannot be read")
+            sweep.tally.trouble.append(error.one_line())
+            return
+        if pointer is None:
+            return
+        if pointer.value.pending is not None:
+            sweep.keep("a transaction has not decided about it")
+        elif pointer.value.tombstone is not None:
+            await self._empty(pointer.value, "of a table that was purged")
+            sweep.keep("a tombstone: its identity stays taken")
+        elif pointer.value.commit_number:
+            sweep.keep("it has commits and no name")
+            said = f"{entry.key} has {pointer.value.commit_number} commits and no name: nobody drops a table like that"
+            sweep.tally.trouble.append(f"{said}; run arco verify, and look whether names were set back")
+        else:
+            await self._never_named(entry, pointer)
+
+    async def _never_named(self, entry: Listed, pointer: Held[Pointer]) -> None:
+        if not is_uuid7(TableUuid(pointer.value.table_uuid)):
+            await self._bury(pointer)
+            self._sweep.keep("buried: its identity stays taken")
+        elif await self._empty(pointer.value, "of a table that was never created"):
+            await self._sweep.settle()
+            await self._sweep.remove(entry, "no table has it, and none can get it any more")
+        else:
+            self._sweep.keep("files in its folder are younger than the grace")
+
+    async def _empty(self, pointer: Pointer, why: str) -> bool:
+        """Whether nothing is left that is this identity's own."""
+        folder = own_folder(self._sweep.parts.locations, pointer.table_uuid, pointer.metadata_location)
+        if folder is None or not self._places.is_alone(folder, pointer.table_uuid):
+            return True
+        return await empty_folder(self._sweep, folder, why)
+
+    async def _bury(self, pointer: Held[Pointer]) -> None:
+        if self._sweep.dry_run:
+            return
+        tombstone = Tombstone(self._sweep.parts.ulids.next(), pointer.value.binding, True, GRAVE, pointer.value.created_by)
+        await self._sweep.parts.pointers.swing(pointer, msgspec.structs.replace(pointer.value, tombstone=tombstone))
+        self._sweep.tally.changed += 1

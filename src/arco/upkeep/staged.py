@@ -1,0 +1,52 @@
+"""Staged creates that nobody finished: their files first, their note last.
+
+A staged identity says when it was made. Past its time its creation is refused by the boundary of tier 1, also if it comes under a
+new key, so what lies in its folder will never be a table's. What was written there a moment ago stays for a grace all the same.
+"""
+
+import msgspec
+
+from arco.catalog.names import Names
+from arco.catalog.staging import Intent
+from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.storage.keys import StagedIntentKey
+from arco.storage.port import Listed
+from arco.upkeep.own_files import empty_folder
+from arco.upkeep.places import Places, is_named, own_folder
+from arco.upkeep.sweep import STRANGE, Sweep
+
+_KEPT_S = STAGED_INTENT_LIFETIME_S + UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
+
+
+async def collect(sweep: Sweep) -> None:
+    names: Names | None = None
+    async for entry, key in sweep.walk("iceberg_staged"):
+        if not isinstance(key, StagedIntentKey):
+            sweep.keep(STRANGE)
+        elif not sweep.is_older(entry, _KEPT_S):
+            sweep.keep("its client may still commit it")
+        else:
+            names = names or await sweep.names_after_boundary()
+            await _collect(sweep, entry, key, names)
+
+
+async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Names) -> None:
+    if is_named(names, key.table):
+        await sweep.remove(entry, "its table exists")
+        return
+    found = await sweep.store.get(entry.key)
+    if found is None:
+        return
+    try:
+        intent = msgspec.json.decode(found.data, type=Intent)
+    except msgspec.DecodeError as error:
+        sweep.tally.trouble.append(f"{entry.key} is not a note of a staged table: {error}")
+        sweep.keep("it cannot be read")
+        return
+    folder = own_folder(sweep.parts.locations, key.table, f"{intent.location}/data/any")
+    if folder is not None and Places(names, sweep.parts.locations).is_alone(folder, key.table):
+        if not await empty_folder(sweep, folder, "of a staged table that nobody created"):
+            sweep.keep("files in its folder are younger than the grace")
+            return
+        await sweep.settle()
+    await sweep.remove(entry, "nobody created its table in time")

@@ -1,0 +1,96 @@
+"""The versions that a table had, newest first, and how long ago each was superseded, by the store's clock.
+
+A version's own time is when it was computed; its swing may have landed days later. What is known by the store's clock is when the
+receipt of its commit was written, which is after its swing, and before the next one (invariant R). So a version was superseded
+long ago if the receipt of the one after it was written long ago, or is gone: receipts outlive the grace. The version that is
+current became so when its pointer was written last, at the latest.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from arco.catalog.pointer import Pointer
+from arco.catalog.subject import Tables
+from arco.iceberg.metadata import TableMetadata
+from arco.kernel.errors import NotFound
+from arco.kernel.ids import clip
+from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S, UPKEEP_HISTORY_READS_MAX
+from arco.ledger.receipts import Published, Source
+from arco.upkeep.sweep import Sweep
+
+_FILE = re.compile(r"/([0-9]{5,20})-[0-9a-f]{32}(?:\.gz)?\.metadata\.json$")
+KEPT_MS = (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000
+
+
+async def version_at(sweep: Sweep, location: str) -> TableMetadata:
+    data = await sweep.parts.files.fetch(location)
+    if data is None:
+        raise NotFound(f"{clip(location, 300)} is gone, and its table names it", hint="run arco verify")
+    return Tables().decode(data, location)
+
+
+def number_of(location: str) -> int | None:
+    """The number of the commit that a metadata file belongs to; None if Arco did not name it."""
+    found = _FILE.search(location)
+    return None if found is None else int(found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A metadata file that was current, and when it was computed."""
+
+    location: str
+    at_ms: int
+
+
+class Versions:
+    """The versions of one table, from a pointer that was read."""
+
+    def __init__(self, sweep: Sweep, pointer: Pointer) -> None:
+        self._sweep = sweep
+        self._pointer = pointer
+        self.current = pointer.metadata_location
+
+    async def in_reach(self) -> str:
+        """The oldest version that may still be in somebody's hands: the one that was current a day ago."""
+        oldest = self.current
+        async for version, successor in self.past():
+            if await self.is_long_ago(successor):
+                break
+            oldest = version.location
+        return oldest
+
+    async def past(self) -> AsyncIterator[tuple[Version, Version]]:
+        """Each version that is not current, with the one that superseded it. Where a log ends, the oldest in it goes on."""
+        location = self.current
+        for _ in range(UPKEEP_HISTORY_READS_MAX):
+            data = await self._sweep.parts.files.fetch(location)
+            if data is None:
+                return  # deleted after its commit, as its table asks
+            metadata = Tables().decode(data, location)
+            after = Version(location, metadata.last_updated_ms)
+            log = metadata.document["metadata-log"]
+            for entry in reversed(log):
+                version = Version(str(entry["metadata-file"]), int(entry["timestamp-ms"]))
+                yield version, after
+                after = version
+            if not log or after.location == location:
+                return
+            location = after.location
+
+    async def is_long_ago(self, version: Version) -> bool:
+        """Whether a version became current so long ago that nobody reads the one before it any more."""
+        return await self.is_older(version, KEPT_MS / 1000)
+
+    async def is_older(self, version: Version, seconds: float) -> bool:
+        """Whether a version became current so long ago: as long as a receipt is kept, at most."""
+        sweep, number = self._sweep, number_of(version.location)
+        if sweep.now_ms - version.at_ms <= seconds * 1000 or number is None:
+            return False
+        if version.location == self.current:
+            pointer = await sweep.store.head(sweep.parts.pointers.object(self._pointer.table_uuid).key)
+            return pointer is not None and sweep.now_ms - pointer.modified_ms > seconds * 1000
+        commit = Published("", number, version.location, None, None, version.at_ms, Source())
+        receipt = await sweep.store.head(sweep.parts.receipts.name(commit))
+        return receipt is None or sweep.now_ms - receipt.modified_ms > seconds * 1000

@@ -1,0 +1,118 @@
+"""In which order changes are told: what waits, what does not, and what comes before what."""
+
+from collections.abc import Iterable
+
+from arco.catalog.feed_order import Found, Together, arranged
+from arco.catalog.manifest import Commit
+from arco.catalog.model import Entry, Format, Kind
+from arco.catalog.operations import Create, Drop
+from arco.catalog.transaction_records import Part
+from arco.ledger.receipts import Published, Receipt, Source
+from arco.storage.keys import Phase
+
+A, B, C = "aaaa", "bbbb", "cccc"
+
+
+def receipt(uuid: str, number: int, at_ms: int = 0, transaction: str | None = None) -> Receipt:
+    location = f"{uuid}/{number}"
+    published = Published("e", number, location, None, None, at_ms, Source(), transaction)
+    return Receipt("arco.receipt", 1, Phase.COMMITTED, uuid, location, published)
+
+
+def named(*receipts: Receipt) -> dict[str, Receipt]:
+    return {one.commit_key: one for one in receipts}
+
+
+def creation(sequence: int, uuid: str, at_ms: int = 0) -> Commit:
+    entry = Entry(uuid, "asset", Kind.TABLE, Format.ICEBERG, ("ns",), uuid, "loc", 1, 0, 0)
+    return Commit(
+        f"c{sequence}", sequence, None, None, at_ms, "me", None, (Create(key_hash="k", entry=entry, minted_ms=0),)
+    )
+
+
+def drop(sequence: int, uuid: str, at_ms: int = 0) -> Commit:
+    gone = Drop(key_hash="k", uuid=uuid, binding=1, drop_id="d", purge=False, principal="me")
+    return Commit(f"c{sequence}", sequence, None, None, at_ms, "me", None, (gone,))
+
+
+def told(found: Found, last: dict[str, int] | None = None) -> list[str]:
+    """What is told, in a word each: names by their commit, commits by table and number."""
+    return [_word(item) for item in arranged(found, last or {})]
+
+
+def _word(item: Commit | Together) -> str:
+    if isinstance(item, Commit):
+        return item.id
+    return "+".join(f"{one.table_uuid[0]}{one.commit.commit_number}" for one in item.receipts)
+
+
+def parts(*some: Receipt) -> frozenset[Part]:
+    return frozenset(Part(one.table_uuid, one.commit.metadata_location, 1) for one in some)
+
+
+def test_commits_of_a_table_come_by_number_whatever_their_times() -> None:
+    found = named(receipt(A, 2, at_ms=1), receipt(A, 3, at_ms=0), receipt(A, 1, at_ms=9))
+    assert told(Found((), found), {A: 0}) == ["a1", "a2", "a3"]
+
+
+def test_a_commit_waits_for_the_one_before_it_and_holds_up_what_follows_it() -> None:
+    found = named(receipt(A, 2), receipt(A, 3), receipt(B, 1))
+    assert told(Found((), found), {A: 0, B: 0}) == ["b1"]
+    assert told(Found((), found, frozenset(found)), {A: 0, B: 0}) == ["a2", "a3", "b1"]
+
+
+def test_the_first_commit_of_a_table_waits_for_none() -> None:
+    assert told(Found((), named(receipt(A, 0)))) == ["a0"]
+
+
+def test_what_was_told_before_need_not_be_found_again() -> None:
+    assert told(Found((), named(receipt(A, 8))), {A: 7}) == ["a8"]
+
+
+def test_a_transaction_waits_for_all_of_its_parts_and_comes_at_one_place() -> None:
+    one, two = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t")
+    last = {A: 0, B: 0, C: 0}
+    assert told(Found((), named(one), parts={"t": parts(one, two)}), last) == []
+    both = Found((), named(two, one, receipt(C, 1)), parts={"t": parts(one, two)})
+    assert sorted(told(both, last)) == ["a1+b1", "c1"]
+
+
+def test_what_follows_a_transaction_that_waits_waits_too() -> None:
+    one, two = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t")
+    found = Found((), named(one, receipt(A, 2), receipt(B, 2)), parts={"t": parts(one, two)})
+    assert told(found, {A: 0, B: 0}) == []
+
+
+def test_a_transaction_whose_record_was_not_read_waits_and_one_whose_record_is_gone_does_not() -> None:
+    one = receipt(A, 1, transaction="t")
+    assert told(Found((), named(one)), {A: 0}) == []
+    assert told(Found((), named(one), parts={"t": None}), {A: 0}) == ["a1"]
+
+
+def test_two_transactions_come_in_the_order_of_the_tables_that_they_share() -> None:
+    first = (receipt(A, 1, 9, "t"), receipt(B, 1, 9, "t"))
+    second = (receipt(B, 2, 1, "u"), receipt(C, 1, 1, "u"))
+    found = Found((), named(*second, *first), parts={"t": parts(*first), "u": parts(*second)})
+    assert told(found, {A: 0, B: 0, C: 0}) == ["a1+b1", "b2+c1"]
+
+
+def test_names_come_in_their_order_and_what_made_a_table_before_its_commits() -> None:
+    names = (creation(1, A, at_ms=5), creation(2, B, at_ms=5))
+    found = named(receipt(A, 1, at_ms=0), receipt(B, 1, at_ms=9), receipt(A, 0), receipt(B, 0))
+    order = told(Found(names, found), {})
+    assert order.index("c1") < order.index("c2")
+    assert order.index("c1") < order.index("a1")
+    assert order.index("c2") < order.index("b1")
+
+
+def test_between_names_and_commits_time_decides() -> None:
+    found = named(receipt(A, 1, at_ms=3), receipt(B, 1, at_ms=7))
+    assert told(Found((drop(1, C, at_ms=5),), found), {A: 0, B: 0}) == ["a1", "c1", "b1"]
+
+
+def test_everything_that_is_ready_is_told_once() -> None:
+    def numbers(uuids: Iterable[str]) -> list[Receipt]:
+        return [receipt(uuid, number, at_ms=number * 7 % 5) for uuid in uuids for number in range(6)]
+
+    found = Found((creation(1, A), creation(2, B)), named(*numbers((A, B))))
+    assert sorted(told(found)) == sorted(["c1", "c2", *(f"{one}{number}" for one in "ab" for number in range(6))])

@@ -1,0 +1,174 @@
+"""`verify --repair` makes again what can be derived, byte for byte, and leaves alone what cannot."""
+
+from arco.catalog.checkpoint import checkpoint
+from arco.catalog.repairing import repair
+from arco.catalog.verify import verify
+from arco.storage.port import Always
+from unit.catalog.ground import COMMIT, METADATA, POINTER, RECEIPT, Ground, Server, story
+from unit.upkeep.ground import UpkeepGround
+from unit.upkeep.table_ground import maintained_table
+
+
+async def grown(ground: Ground) -> Server:
+    server = ground.server()
+    await server.found("a", "b")
+    for number in range(5):
+        await server.commit("a", f"commit {number}")
+        await server.settle()
+    return server
+
+
+def objects(ground: Ground, part: str) -> dict[str, bytes]:
+    return {key: one.data for key, one in ground.store._objects.items() if part in key}
+
+
+async def findings(ground: Ground) -> list[str]:
+    return [one.code for one in (await verify(ground.server().catalog, deep=True)).findings]
+
+
+@story
+async def test_a_whole_catalog_is_left_as_it_is():
+    ground = Ground()
+    await grown(ground)
+    before = dict(ground.store._objects)
+    found = await repair(ground.server().catalog)
+    assert (found.done, found.failed) == ((), ())
+    assert ground.store._objects == before
+
+
+@story
+async def test_receipts_that_are_missing_are_written_again_byte_for_byte():
+    ground = Ground()
+    await grown(ground)
+    before = objects(ground, RECEIPT)
+    for key in before:
+        if '"commit_number":2' in before[key].decode() or '"commit_number":5' in before[key].decode():
+            await ground.store.delete(key)
+    assert len(objects(ground, RECEIPT)) == len(before) - 2
+    assert await findings(ground) == ["receipt_gap"]
+    found = await repair(ground.server().catalog)
+    assert [text.partition(" was")[0] for text in found.done] == [
+        "the receipt of commit 5 of db.a",
+        "the receipt of commit 2 of db.a",
+    ]
+    assert objects(ground, RECEIPT) == before
+    assert await findings(ground) == []
+
+
+@story
+async def test_a_receipt_is_not_made_up_for_a_commit_that_lost_its_swing():
+    """What was written just before a commit says only that it was about to happen."""
+    ground = Ground()
+    server = await grown(ground)
+    slow = ground.server()
+    held = slow.line.delay("put", POINTER)
+    losing = await held.holds(slow.commit("a", "loser"))
+    await server.commit("a", "winner")
+    await server.commit("a", "after")
+    await server.settle()
+    held.fall_silent()
+    losing.cancel()
+    lost = [key for key, data in objects(ground, RECEIPT).items() if '"commit_number":6' in data.decode()]
+    assert len(lost) == 1
+    before = objects(ground, RECEIPT)
+    await ground.store.delete(lost[0])
+    await repair(ground.server().catalog)
+    assert objects(ground, RECEIPT) == before
+
+
+@story
+async def test_a_gap_whose_commit_left_nothing_behind_stays_a_finding():
+    ground = Ground()
+    await grown(ground)
+    for key, data in objects(ground, "/events/").items():
+        if '"commit_number":2' in data.decode():
+            await ground.store.delete(key)
+    found = await repair(ground.server().catalog)
+    assert found.done == ()
+    assert await findings(ground) == ["receipt_gap"]
+
+
+@story
+async def test_the_state_is_made_again_from_a_chain_that_is_whole():
+    ground = Ground()
+    server = await grown(ground)
+    await checkpoint(server.ws.tier1, server.ws.clock, server.ws.entropy)
+    await server.make_namespace("more", "more")
+    (state,) = objects(ground, "/core/state/")
+    await ground.store.put(state, b"damaged", Always())
+    assert await findings(ground) == ["state_altered"]
+    found = await repair(ground.server().catalog)
+    assert found.done == ("the state of 4 commits was made again from their chain",)
+    assert await findings(ground) == []
+    assert (await ground.server().load("a")).name == "a"
+
+
+@story
+async def test_the_state_is_not_made_again_from_a_chain_that_is_not_whole():
+    ground = Ground()
+    server = await grown(ground)
+    await checkpoint(server.ws.tier1, server.ws.clock, server.ws.entropy)
+    for part in ("/core/state/", COMMIT):
+        key = min(objects(ground, part))
+        await ground.store.put(key, b"damaged", Always())
+    before = dict(ground.store._objects)
+    found = await repair(ground.server().catalog)
+    assert "the chain of commits is not whole" in found.failed[0]
+    assert objects(ground, "/manifests/") == {key: one.data for key, one in before.items() if "/manifests/" in key}
+
+
+@story
+async def test_a_drop_that_was_left_half_done_is_finished():
+    ground = Ground()
+    await grown(ground)
+    dying = ground.server()
+    held = dying.line.delay("put", COMMIT)
+    dropping = await held.holds(dying.drop("b", "drop"))
+    dropping.cancel()
+    found = await repair(ground.server().catalog)
+    assert found.done == ("what was begun with db.b was finished",)
+
+
+@story
+async def test_a_pointer_or_a_metadata_file_is_never_made_up():
+    ground = Ground()
+    await grown(ground)
+    for part in (POINTER, METADATA):
+        for key in objects(ground, part):
+            await ground.store.delete(key)
+    found = await repair(ground.server().catalog)
+    assert found.done == ()
+    assert set(await findings(ground)) == {"pointer_missing"}
+
+
+# Down to the files
+
+
+@story
+async def test_verify_walks_down_to_the_files_and_says_what_is_gone():
+    ground = UpkeepGround()
+    table = await maintained_table(ground)
+    data, manifest, listed = await table.publish(1)
+    report = await verify(ground.server().catalog, deep=True)
+    assert (report.clean, report.counts["data_files"], report.counts["manifests"]) == (True, 1, 1)
+    await ground.store.put(table.key(data), b"longer", Always())
+    assert await findings(ground) == ["file_altered"]
+    await ground.store.delete(table.key(data))
+    assert await findings(ground) == ["file_missing"]
+    await ground.store.put(table.key(manifest), b"damaged", Always())
+    assert await findings(ground) == ["snapshot_manifest_unreadable"]
+    await ground.store.delete(table.key(manifest))
+    assert await findings(ground) == ["snapshot_manifest_missing"]
+    await ground.store.delete(table.key(listed))
+    assert await findings(ground) == ["snapshot_list_missing"]
+
+
+@story
+async def test_verify_looks_at_old_snapshots_and_says_little_of_many():
+    ground = UpkeepGround()
+    table = await maintained_table(ground)
+    for number in range(1, 31):
+        await table.publish(number)
+        await ground.store.delete(table.key(table.files[number][0]))
+    found = await findings(ground)
+    assert (found.count("file_missing"), found.count("more_files")) == (20, 1)

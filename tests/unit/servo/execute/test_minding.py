@@ -1,0 +1,193 @@
+"""A scheduler and a worker around a project, as far as they need no Spark: what is started, driven, signed and refused."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arco.catalog.catalog import Catalog
+from arco.fold.spark_home import SparkHome
+from arco.fold.spark_session import SparkSettings
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.errors import InvalidInput
+from arco.kernel.scope import Scope
+from arco.kernel.secret import Secret
+from arco.ledger.run_entries import RunStatus
+from arco.ledger.run_state import RunState
+from arco.servo.execute.minding import Scheduler, chores, tick_schedules
+from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.execute.pooling import needs_of
+from arco.servo.execute.working import Worker
+from arco.servo.plan.planner import PlanRequest
+from arco.servo.schedule.crew import Refused
+from arco.servo.schedule.driver import Driver
+from arco.servo.schedule.envelopes import EnvelopeKeys
+from arco.servo.schedule.interventions import request_cancel
+from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
+from arco.servo.schedule.pools import Need
+from arco.servo.sdk.project import load_project
+from arco.storage.memory import MemoryStore
+from stand_ins.hand_clock import HandClock
+
+ASSETS = """
+from arco import asset, schedule
+
+@asset(concurrency=1, resources={"warehouse": 2, "cores": 4})
+def orders(run): ...
+
+@asset
+def revenue(orders): ...
+
+schedule("often", cron="*/5 * * * *", make=orders)
+"""
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def took(self, run: str, tasks: int) -> None:
+        self.lines.append("took")
+
+    def refused(self, run: str, why: str) -> None:
+        self.lines.append(f"refused: {why}")
+
+    def ended(self, run: str, state: RunState) -> None:
+        self.lines.append(state.run.status.value)
+
+    def troubled(self, what: str, error: Exception) -> None:
+        self.lines.append(f"{what}: {error}")
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.clock = HandClock()
+        self.store = MemoryStore(self.clock)
+        self.catalog = Catalog.open(self.store, "memory://", Scope.of(), self.clock, SeededEntropy(1))
+        (folder / "assets").mkdir()
+        (folder / "assets" / "minded.py").write_text(ASSETS)
+        project = load_project(folder, name="shop", namespace="shop", assets=("assets",))
+        self.pipeline = Pipeline(
+            catalog=self.catalog, project=project, root="memory://", options={}, spark=SparkSettings(), by="ann"
+        )
+
+    async def noted(self) -> list[OpenRun]:
+        parts = self.catalog.parts
+        return list(await OpenRunsNote(self.store, parts.scope, parts.clock, parts.entropy).read())
+
+    async def started(self):
+        return await self.pipeline.start(await self.pipeline.prepare(PlanRequest()), HowToRun())
+
+    def scheduler(self, keys: EnvelopeKeys | None = None, **changes) -> Scheduler:
+        return Scheduler(replace(self.pipeline, **changes), keys=keys, told=Heard())
+
+    def worker(self, keys: EnvelopeKeys | None = None, **changes) -> Worker:
+        pipeline = replace(self.pipeline, **changes)
+        return Worker(pipeline, SparkHome(SparkSettings()), slots=2, keys=keys, told=Heard())
+
+
+def other_code(place: Place):
+    return replace(place.pipeline.project, code_version="code_other")
+
+
+def test_a_run_that_is_started_is_noted_for_whoever_looks_for_work(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        started = await place.started()
+        (note,) = await place.noted()
+        assert (note.run, note.project) == (str(started.log.run), "shop")
+        assert note.code_version == place.pipeline.project.code_version
+
+    asyncio.run(story())
+
+
+def test_a_scheduler_starts_the_run_of_a_tick_once_and_leaves_it_to_workers(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        await place.pipeline.prepare(PlanRequest())  # which deploys it
+        place.clock.at_ms += 600_000
+        for _ in range(3):
+            await tick_schedules(place.pipeline)
+        (note,) = await place.noted()
+        assert note.project == "shop"
+
+    asyncio.run(story())
+
+
+def test_schedules_tick_by_a_scheduler_that_has_the_deployed_code(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        await place.pipeline.prepare(PlanRequest())
+        place.clock.at_ms += 600_000
+        await tick_schedules(replace(place.pipeline, project=other_code(place)))
+        assert await place.noted() == []
+
+    asyncio.run(story())
+
+
+def test_ticking_is_one_of_the_chores() -> None:
+    assert tick_schedules in [chore.do for chore in chores()]
+
+
+def test_a_scheduler_ends_a_run_that_was_cancelled_though_nobody_has_its_code(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        started = await place.started()
+        parts = place.catalog.parts
+        await request_cancel(started.log, "ann", "not needed", parts.clock, parts.entropy)
+        scheduler = place.scheduler(project=other_code(place))
+        await scheduler._crew.serve(once=True)
+        await started.log.catch_up()
+        assert started.log.state.run.status is RunStatus.CANCELLED
+        assert await place.noted() == []
+
+    asyncio.run(story())
+
+
+def test_a_worker_refuses_a_run_of_other_code_in_one_line(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        started = await place.started()
+        (note,) = await place.noted()
+        refused = await place.worker(project=other_code(place))._take(note, started)
+        assert isinstance(refused, Refused)
+        assert "code_other" in refused.why
+        assert "\n" not in refused.why
+        assert isinstance(await place.worker()._take(note, started), Driver)
+
+    asyncio.run(story())
+
+
+def test_with_a_key_a_scheduler_signs_and_a_worker_asks_for_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        place, keys = Place(tmp_path), EnvelopeKeys((Secret("k" * 32),))
+        started = await place.started()
+        (note,) = await place.noted()
+        signs = await place.scheduler(keys)._take(note, started)
+        assert isinstance(signs, Driver)
+        assert signs._options.hands_out is not None
+        assert signs._options.slots == 0
+        asks = await place.worker(keys)._take(note, started)
+        assert isinstance(asks, Driver)
+        assert asks._options.asks_for is not None
+        foreign = await place.scheduler(keys, project=other_code(place))._take(note, started)
+        assert isinstance(foreign, Driver)
+        assert foreign._options.hands_out is None
+
+    asyncio.run(story())
+
+
+def test_what_tasks_need_of_pools_is_what_their_assets_say(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        plan = (await place.pipeline.prepare(PlanRequest())).plan
+        by_asset = {task.asset: task.id for task in plan.spec.tasks}
+        needs = needs_of(place.pipeline.project, plan, {"warehouse": 3.0})
+        assert needs == {
+            by_asset["shop.orders"]: (Need("pool warehouse", 3.0, 2.0), Need("asset shop.orders", 1.0)),
+        }
+        with pytest.raises(InvalidInput, match="asks for 2 of pool warehouse, which has 1"):
+            needs_of(place.pipeline.project, plan, {"warehouse": 1.0})
+
+    asyncio.run(story())

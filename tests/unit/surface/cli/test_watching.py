@@ -1,0 +1,127 @@
+"""`arco runs show`, `arco watch` and `arco logs` on a run that was written down."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from arco.catalog.catalog import Catalog
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.ids import RunId, TaskId
+from arco.kernel.scope import Scope
+from arco.ledger.run_entries import (
+    Failure,
+    OutputStaged,
+    RunFinished,
+    RunStatus,
+    TaskClaimed,
+    TaskFailed,
+    TaskPublished,
+    TaskRetried,
+    TaskSkipped,
+    TaskStarted,
+)
+from arco.ledger.run_state import RunState, TaskState, TaskStatus
+from arco.servo.execute.attempt_log import AttemptLog
+from arco.servo.schedule.starting import RunRequest, start_run
+from arco.storage.roots import open_root
+from arco.surface.cli.run_pages import bar
+from unit.servo.schedule.ground import plan_of, task_id
+
+from .shell import Shell, arco
+
+__all__ = ["arco"]
+A, B, C = (task_id(letter) for letter in "abc")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run of three tasks that has ended: one published, one failed after a retry, one skipped for it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    monkeypatch.setenv("ARCO_ROOT", str(tmp_path / "lake"))
+    return asyncio.run(_story(tmp_path / "lake"))
+
+
+async def _story(root: Path) -> str:
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(str(root), {}, clock, entropy)
+    scope = Scope.of()
+    started = await start_run(store, scope, plan_of({"a": "", "b": "", "c": "b"}), RunRequest(who="ann"), clock, entropy)
+    log = started.log
+    made = "01JGQ00000000000000000000M"
+    lost = Failure(kind="transient_io", message="the store was slow", transient=True)
+    wrong = Failure(kind="user_code", message="orders.py:7: no such column", hint="look at the source")
+    steps = [
+        [TaskClaimed(task=A, attempt=1, worker="w1", lease_s=30), TaskClaimed(task=B, attempt=1, worker="w1", lease_s=30)],
+        [TaskStarted(task=A, attempt=1), TaskStarted(task=B, attempt=1)],
+        [OutputStaged(task=A, attempt=1, at_ms=1, materialization_id=made, action="continue", written={"rows": 1200})],
+        [TaskPublished(task=A, attempt=1, materialization_id=made, snapshot_id=7)],
+        [TaskRetried(task=B, attempt=1, failure=lost, not_before_ms=0)],
+        [TaskClaimed(task=B, attempt=2, worker="w1", lease_s=30), TaskStarted(task=B, attempt=2)],
+        [TaskFailed(task=B, attempt=2, failure=wrong), TaskSkipped(task=C, because=B)],
+        [RunFinished(status=RunStatus.FAILED)],
+    ]
+    for entries in steps:
+        assert await log.append(entries)
+    said = AttemptLog(Catalog.open(store, f"file://{root}", scope, clock, entropy).parts, RunId(log.run), TaskId(B), 2)
+    said.say("shop.orders: three orders")
+    await said.flush()
+    await store.close()
+    return str(log.run)
+
+
+def test_a_run_is_a_page(run: str, arco: Shell) -> None:
+    for words in (("runs", run), ("runs", "show", run)):
+        page = arco(*words).out
+        assert "█" in page
+        assert "1,200 rows" in page
+        assert "orders.py:7: no such column" in page
+        assert "shop.b: user_code (error): look at the source" in page
+        assert "skipped: shop.b was not published" in page
+        assert "(attempt 2)" in page
+        assert "ann" in page
+    assert "one run is shown at a time" in arco("runs", "show").err
+    assert "one run is shown at a time" in arco("runs", run, run).err
+
+
+def test_the_log_of_a_task_has_what_happened_and_what_was_said(run: str, arco: Shell) -> None:
+    text = arco("logs", "b").out
+    order = ["claimed by w1", "the store was slow; it is tried again", "no such column", "look at the source"]
+    places = [text.index(one) for one in order]
+    assert places == sorted(places)
+    assert "shop.orders: three orders" in text
+    lines = [json.loads(line) for line in arco("logs", "shop.a", "--run", run, "--follow", "--json").out.splitlines()]
+    assert [line["text"] for line in lines] == [
+        "claimed by w1", "started", "written and checked: continue, 1,200 rows", "published",
+    ]  # fmt: skip
+    assert {line["attempt"] for line in lines} == {1}
+    assert "no task is called 'z'" in arco("logs", "z").err
+
+
+def test_watching_a_run_that_has_ended(run: str, arco: Shell) -> None:
+    ended = arco("watch", run)
+    assert ended.code == 1
+    assert ended.out.splitlines()[-1] == f"failed: arco runs show {run}"
+    assert arco("watch").out == ended.out
+
+
+def test_nothing_to_watch(arco: Shell, tmp_path: Path) -> None:
+    assert "nothing has run yet" in arco("watch", "--root", str(tmp_path / "empty")).err
+
+
+def test_bars_lie_on_one_line_of_time() -> None:
+    state = RunState.__new__(RunState)
+    facts = type("Facts", (), {"created_ms": 1000, "ended_ms": 11_000})
+    state._facts = {"run": facts}
+
+    def drawn(**its: int | None) -> str:
+        return bar(TaskState(status=TaskStatus.SUCCEEDED, **its), state, 11_000, chars=10)
+
+    assert drawn(claimed_ms=1000, started_ms=1000, ended_ms=6000) == "█████"
+    assert drawn(claimed_ms=6000, started_ms=6000, ended_ms=11_000) == "·····█████"
+    assert drawn(claimed_ms=6000, started_ms=6000, ended_ms=6001) == "·····█"
+    assert drawn(claimed_ms=9000) == "········▒▒"
+    assert drawn() == ""

@@ -1,0 +1,177 @@
+"""`POST /v1/{prefix}/transactions/commit`: what a client sends, and what it hears."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.ids import new_uuid7
+from arco.storage.memory import MemoryStore
+from arco.storage.port import ObjectStore
+from stand_ins.asgi import Answer, ask, make_app
+from stand_ins.shared_store import Line
+
+BASE = "/iceberg/v1/default.default"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+NEVER = {"type": "assert-current-schema-id", "current-schema-id": 77}
+Asked = tuple[int, Any]
+
+
+def change(table: str, value: str, *requirements: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "identifier": {"namespace": ["db"], "name": table},
+        "requirements": list(requirements),
+        "updates": [{"action": "set-properties", "updates": {"p": value}}],
+    }
+
+
+def key() -> dict[str, str]:
+    return {"Idempotency-Key": new_uuid7(SystemClock(), SystemEntropy())}
+
+
+class Shop:
+    """A server with two tables."""
+
+    def __init__(self, store: ObjectStore | None = None) -> None:
+        self.app = make_app(store=store)
+
+    async def open(self) -> "Shop":
+        await self.post("/namespaces", {"namespace": ["db"]})
+        for name in ("a", "b"):
+            await self.post("/namespaces/db/tables", {"name": name, "schema": SCHEMA})
+        return self
+
+    async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Answer:
+        return await ask(self.app, "POST", f"{BASE}{path}", json.dumps(body).encode(), **(headers or {}))
+
+    async def transact(self, *changes: dict[str, Any], headers: dict[str, str] | None = None) -> Answer:
+        return await self.post("/transactions/commit", {"table-changes": list(changes)}, headers)
+
+    async def values(self) -> list[str | None]:
+        loads = [await ask(self.app, "GET", f"{BASE}/namespaces/db/tables/{name}") for name in ("a", "b")]
+        return [load.json["metadata"]["properties"].get("p") for load in loads]
+
+
+def tell(story: Any) -> None:
+    async def run() -> None:
+        await story(await Shop().open())
+
+    asyncio.run(run())
+
+
+def test_it_is_advertised() -> None:
+    answer = asyncio.run(ask(make_app(), "GET", "/iceberg/v1/config"))
+    assert "POST /v1/{prefix}/transactions/commit" in answer.json["endpoints"]
+
+
+def test_success_has_no_content_and_needs_no_key() -> None:
+    async def story(shop: Shop) -> None:
+        answer = await shop.transact(change("a", "1"), change("b", "1"))
+        assert (answer.status, answer.body) == (204, b"")
+        assert await shop.values() == ["1", "1"]
+
+    tell(story)
+
+
+def test_a_retry_with_its_key_hears_the_same_and_does_nothing() -> None:
+    async def story(shop: Shop) -> None:
+        once = key()
+        assert (await shop.transact(change("a", "1"), change("b", "1"), headers=once)).status == 204
+        assert (await shop.transact(change("b", "2"))).status == 204
+        assert (await shop.transact(change("a", "1"), change("b", "1"), headers=once)).status == 204
+        assert await shop.values() == ["1", "2"]
+        reused = await shop.transact(change("a", "3"), headers=once)
+        assert reused.status == 409
+        assert await shop.values() == ["1", "2"]
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "kind", "says"),
+    [
+        ([change("a", "1"), change("b", "1", NEVER)], 409, "CommitFailedException", "Requirement failed: current schema"),
+        ([change("a", "1"), change("nowhere", "1")], 404, "NoSuchTableException", "Table does not exist: db.nowhere"),
+        ([], 400, "BadRequestException", "without table changes"),
+        ([change(f"t{number}", "1") for number in range(11)], 400, "BadRequestException", "over 11 tables, more than 10"),
+        ([change("a", "1") | {"updates": [{"action": "fly"}]}], 400, "BadRequestException", "unknown updates: fly"),
+        ([{"requirements": [], "updates": []}], 400, "BadRequestException", "has no identifier"),
+    ],
+)
+def test_what_is_refused_says_why_and_changes_nothing(changes: Any, status: int, kind: str, says: str) -> None:
+    async def story(shop: Shop) -> None:
+        answer = await shop.transact(*changes)
+        assert answer.error == (status, kind)
+        assert says in answer.json["error"]["message"]
+        assert await shop.values() == [None, None]
+
+    tell(story)
+
+
+def test_a_key_without_its_time_is_refused() -> None:
+    async def story(shop: Shop) -> None:
+        answer = await shop.transact(change("a", "1"), headers={"Idempotency-Key": "2f1f2c55-9dd7-4f0e-8a4a-0d9b7a1f3a77"})
+        assert answer.status == 400
+        assert await shop.values() == [None, None]
+
+    tell(story)
+
+
+def test_rule_t7_an_etag_is_of_what_counts() -> None:
+    """A client that shows the ETag of a table as it was is not told that nothing changed, though the pointer is as it was."""
+
+    async def story() -> None:
+        line = Line(MemoryStore(SystemClock()))
+        shop = await Shop(line).open()
+        before = await ask(shop.app, "GET", f"{BASE}/namespaces/db/tables/a")
+        for _ in ("a", "b"):
+            line.delay("put", "/iceberg_pointers/", skip=2)
+        assert (await shop.transact(change("a", "1"), change("b", "1"))).status == 204
+        shown = {"If-None-Match": before.headers["etag"]}
+        after = await ask(shop.app, "GET", f"{BASE}/namespaces/db/tables/a", **shown)
+        assert after.status == 200
+        assert after.json["metadata"]["properties"] == {"p": "1"}
+        known = {"If-None-Match": after.headers["etag"]}
+        assert (await ask(shop.app, "GET", f"{BASE}/namespaces/db/tables/a", **known)).status == 304
+
+    asyncio.run(story())
+
+
+# Several tables at one moment
+
+
+def test_tables_are_asked_for_together() -> None:
+    async def story(shop: Shop) -> None:
+        await shop.transact(change("a", "1"), change("b", "1"))
+        names = [{"namespace": ["db"], "name": name} for name in ("b", "a", "b")]
+        answer = await ask(shop.app, "POST", "/api/v1/tables/together", json.dumps({"tables": names}).encode())
+        assert answer.status == 200
+        found = answer.json["tables"]
+        assert [(one["name"], one["commit_number"], one["snapshot_id"]) for one in found] == [
+            ("b", 1, None),
+            ("a", 1, None),
+        ]
+        assert all(one["metadata_location"].endswith(".metadata.json") for one in found)
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"tables": []}, 400),
+        ({"tables": [{"namespace": ["db"], "name": "a"}] * 101}, 400),
+        ({"tables": [{"namespace": ["db"], "name": "nowhere"}]}, 404),
+        ({"tables": [{"namespace": [], "name": "a"}]}, 400),
+        ({"table": []}, 400),
+    ],
+)
+def test_a_wrong_list_of_tables_is_refused(body: Any, status: int) -> None:
+    async def story(shop: Shop) -> None:
+        answer = await ask(shop.app, "POST", "/api/v1/tables/together", json.dumps(body).encode())
+        assert answer.status == status
+
+    tell(story)

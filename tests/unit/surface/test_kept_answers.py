@@ -1,0 +1,126 @@
+"""A table that did not change is answered with the bytes that are there, and never without asking the store."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from arco.kernel.clock import SystemClock
+from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX
+from arco.storage.memory import MemoryStore
+from arco.surface.http.app import App
+from arco.surface.http.exchange import Response
+from arco.surface.http.kept_answers import KeptAnswers
+from stand_ins.asgi import Answer, ask, make_app
+
+NAMESPACES = "/iceberg/v1/default.default/namespaces"
+TABLE, VIEW = f"{NAMESPACES}/ns/tables/t", f"{NAMESPACES}/ns/views/v"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+VERSION = {
+    "version-id": 1, "schema-id": 0, "timestamp-ms": 1_750_000_000_000, "summary": {}, "default-namespace": ["ns"],
+    "representations": [{"type": "sql", "sql": "select 1 as a", "dialect": "spark"}],
+}  # fmt: skip
+
+
+@dataclass
+class TwoServers:
+    """On one store, with a table and a view, both large enough to be packed."""
+
+    runner: asyncio.Runner
+    one: App
+    other: App
+
+    def send(self, app: App, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        data = b"" if body is None else json.dumps(body).encode()
+        answer = self.runner.run(ask(app, method, path, data, **headers))
+        assert answer.status in {200, 304}, answer.body
+        return answer
+
+
+@pytest.fixture
+def servers() -> Iterator[TwoServers]:
+    store = MemoryStore(SystemClock())
+    with asyncio.Runner() as runner:
+        found = TwoServers(runner, make_app(store=store), make_app(store=store))
+        large = {"properties": {"note": "word " * 20_000}}
+        found.send(found.one, "POST", NAMESPACES, {"namespace": ["ns"]})
+        found.send(found.one, "POST", f"{NAMESPACES}/ns/tables", {"name": "t", "schema": SCHEMA, **large})
+        view = {"name": "v", "schema": SCHEMA, "view-version": VERSION, **large}
+        found.send(found.one, "POST", f"{NAMESPACES}/ns/views", view)
+        yield found
+        for app in (found.one, found.other):
+            runner.run(app._state.settle())
+
+
+@pytest.mark.parametrize("path", [TABLE, f"{TABLE}?snapshots=refs", VIEW], ids=["table", "branches", "view"])
+def test_what_did_not_change_is_neither_made_nor_packed_again(servers: TwoServers, path: str):
+    kept = servers.one._state.answers
+    first = servers.send(servers.one, "GET", path, Accept_Encoding="gzip")
+    assert first.headers["content-encoding"] == "gzip"
+    before = dict(kept._kept)
+    assert len(before) == 2
+    assert servers.send(servers.one, "GET", path, Accept_Encoding="gzip").body == first.body
+    assert all(kept._kept[key] is made for key, made in before.items())
+    assert gzip.decompress(first.body) == servers.send(servers.one, "GET", path).body
+    assert len(kept._kept) == 2
+
+
+@pytest.mark.parametrize("path", [TABLE, VIEW], ids=["table", "view"])
+def test_what_another_server_changed_is_not_answered_from_what_is_kept(servers: TwoServers, path: str):
+    before = servers.send(servers.one, "GET", path)
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"x": "1"}}]}
+    servers.send(servers.other, "POST", path, change)
+    after = servers.send(servers.one, "GET", path)
+    assert after.headers["etag"] != before.headers["etag"]
+    assert after.json["metadata"]["properties"]["x"] == "1"
+
+
+def test_a_table_of_all_snapshots_and_one_of_branches_are_kept_apart(servers: TwoServers):
+    tags = [servers.send(servers.one, "GET", f"{TABLE}{query}").headers["etag"] for query in ("", "?snapshots=refs")]
+    assert len({tag for tag, _ in servers.one._state.answers._kept}) == len(set(tags)) == 2
+
+
+@pytest.mark.parametrize("known", ["{}", "W/{}", '"other", {}', "*"])
+def test_who_knows_the_table_is_told_that_it_did_not_change(servers: TwoServers, known: str):
+    tag = servers.send(servers.one, "GET", TABLE).headers["etag"]
+    answer = servers.send(servers.one, "GET", TABLE, If_None_Match=known.replace("{}", tag))
+    assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", tag)
+
+
+@pytest.mark.parametrize("known", ['"other"', "{}x", "x{}"])
+def test_who_knows_something_else_is_answered(servers: TwoServers, known: str):
+    tag = servers.send(servers.one, "GET", TABLE).headers["etag"]
+    assert servers.send(servers.one, "GET", TABLE, If_None_Match=known.replace("{}", tag)).status == 200
+
+
+def asked(kept: KeptAnswers, tag: str, size: int) -> Response:
+    return kept.response(tag, lambda: tag.encode() * size, {})
+
+
+def test_what_was_asked_for_last_is_kept_within_so_many_bytes():
+    kept = KeptAnswers(bytes_max=30)
+    a = asked(kept, "a", 10).body
+    b = asked(kept, "b", 10).body
+    assert asked(kept, "a", 10).body is a
+    asked(kept, "c", 20)
+    assert kept.size_bytes == 30
+    assert asked(kept, "a", 10).body is a
+    assert asked(kept, "b", 10).body is not b
+
+
+def test_packed_bytes_count_too_and_what_is_too_large_is_not_kept():
+    kept = KeptAnswers(bytes_max=100)
+    response = asked(kept, "a", 60)
+    packed = response.pack(response.body)
+    assert gzip.decompress(packed) == response.body
+    assert kept.size_bytes == 60 + len(packed)
+    assert len(asked(kept, "b", 101).body) == 101
+    assert kept.size_bytes == 60 + len(packed)
+
+
+def test_a_server_keeps_no_more_than_it_may():
+    assert KeptAnswers()._bytes_max == ANSWERS_KEPT_BYTES_MAX

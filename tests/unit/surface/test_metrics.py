@@ -1,0 +1,174 @@
+"""`/metrics`: read by Prometheus' own parser, counted as it happened, with labels that no client can choose."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from arco.kernel.secret import Secret
+from arco.surface.http.access import Access
+from arco.surface.http.app import App, Setup
+from arco.surface.http.bounds import Bounds
+from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, property_commit
+from stand_ins.asgi import ask
+from unit.surface.http_ground import HttpGround
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def parsed(body: bytes) -> Samples:
+    families = text_string_to_metric_families(body.decode())
+    return {(one.name, tuple(sorted(one.labels.items()))): one.value for family in families for one in family.samples}
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    """Of all series that have these labels."""
+    found = [amount for (named, had), amount in samples.items() if named == name and labels.items() <= dict(had).items()]
+    assert found, f"there is no {name} {labels}"
+    return sum(found)
+
+
+LOAD = "GET /iceberg/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+COMMIT = "POST /iceberg/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+
+
+def test_requests_round_trips_commits_and_memory_are_counted() -> None:
+    ground = Ground()
+
+    async def run() -> Samples:
+        server = ground.server()
+        await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+        await server.ask("POST", TABLES, {"name": "t", "schema": SCHEMA})
+        assert (await server.ask("POST", f"{TABLES}/t", property_commit("1"))).status == 200
+        await asyncio.gather(*(server.ask("POST", f"{TABLES}/t", property_commit(f"x{one}")) for one in range(4)))
+        for path in ("t", "t", "gone", "gone-as-well"):
+            await server.ask("GET", f"{TABLES}/{path}")
+        await server.ask("GET", "/no/such/route/whatever")
+        await server.settle()
+        return parsed((await server.ask("GET", "/metrics")).body)
+
+    found = ground.run(run())
+    assert value(found, "arco_http_requests_total", operation=LOAD, status="200") == 2
+    assert value(found, "arco_http_requests_total", operation=LOAD, status="404") == 2
+    assert value(found, "arco_http_requests_total", operation="none", status="404") == 1
+    assert value(found, "arco_http_request_seconds_count", operation=COMMIT) == 5
+    # A warm load takes one round trip, a commit two before its answer.
+    assert value(found, "arco_store_round_trips_bucket", operation=LOAD, le="1.0") == 4
+    assert value(found, "arco_store_round_trips_bucket", operation=COMMIT, le="2.0") >= 4
+    assert value(found, "arco_store_requests_total", operation=LOAD, request="head") >= 6
+    assert value(found, "arco_store_requests_total", operation=COMMIT, request="put") >= 5 * 4
+    assert value(found, "arco_commits_total", outcome="landed") == 5
+    assert value(found, "arco_commit_swings_total", outcome="landed") < 5
+    assert value(found, "arco_commits_grouped_total") >= 2
+    assert value(found, "arco_commit_queue_length") == 0
+    assert value(found, "arco_cache_lookups_total", cache="answer", result="hit") == 1
+    assert value(found, "arco_cache_lookups_total", cache="table", result="hit") >= 2
+    assert value(found, "arco_http_requests_under_way") == 1  # this one
+
+
+def test_conflicts_with_another_server_and_what_was_tried_again_are_counted() -> None:
+    ground = Ground()
+
+    async def run() -> tuple[Samples, Samples]:
+        one, other = ground.server(), ground.server()
+        await one.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+        await one.ask("POST", TABLES, {"name": "t", "schema": SCHEMA})
+        for server, said in ((one, "first"), (other, "second")):
+            assert (await server.ask("POST", f"{TABLES}/t", property_commit(said))).status == 200
+        # What `one` remembers is old by now: its swing is lost, and it lands on the newer state.
+        assert (await one.ask("POST", f"{TABLES}/t", property_commit("third"))).status == 200
+        await one.settle()
+        return parsed((await one.ask("GET", "/metrics")).body), parsed((await other.ask("GET", "/metrics")).body)
+
+    mine, _ = ground.run(run())
+    assert value(mine, "arco_commit_swings_total", outcome="lost") == 1
+    assert value(mine, "arco_commit_retries_total") == 1
+    assert value(mine, "arco_commits_total", outcome="landed") == 2
+
+
+def test_staged_creates_and_how_they_ended_are_counted() -> None:
+    ground = Ground()
+    create: dict[str, Any] = {"requirements": [{"type": "assert-create"}]}
+
+    async def run() -> Samples:
+        server = ground.server()
+        await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+        staged = json.loads((await server.ask("POST", TABLES, {"name": "t", "schema": SCHEMA, "stage-create": True})).body)
+        uuid = staged["metadata"]["table-uuid"]
+        updates = [
+            {"action": "assign-uuid", "uuid": uuid},
+            {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location", "location": staged["metadata"]["location"]},
+        ]
+        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 200
+        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 409
+        return parsed((await server.ask("GET", "/metrics")).body)
+
+    found = ground.run(run())
+    endings = {
+        ending: value(found, "arco_staged_creates_total", ending=ending) for ending in ("staged", "created", "refused")
+    }
+    assert endings == {"staged": 1, "created": 1, "refused": 1}
+
+
+# What is folded
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[HttpGround]:
+    made = HttpGround()
+    yield made
+    made.state.libraries.close()
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def folded(ground: HttpGround) -> Samples:
+    return parsed(ground.runner.run(ask(ground.app, "GET", "/metrics")).body)
+
+
+HOME = {"tenant_id": "default", "workspace_id": "default"}
+
+
+def test_runs_tasks_and_checks_that_ended_are_told_from_what_is_folded(ground: HttpGround, folded: Samples) -> None:
+    states = [one["state"] for one in ground.told("runs", limit=1000)["items"]]
+    for outcome in {state for state in states if state != "running"}:
+        assert value(folded, "servo_runs_total", outcome=outcome, **HOME) == states.count(outcome)
+    assert value(folded, "servo_run_duration_seconds_count", **HOME) <= len(states)
+    assert value(folded, "servo_tasks_total", asset_namespace="shop", **HOME) > 0
+    assert value(folded, "servo_task_duration_seconds_bucket", asset_namespace="shop", le="+Inf", **HOME) > 0
+    assert value(folded, "servo_checks_total", result="passed", **HOME) > 0
+    assert value(folded, "servo_catalog_sync_lag_seconds", **HOME) >= 0
+    assert not [labels for (name, labels) in folded if name == "servo_runs_total" and ("outcome", "running") in labels]
+
+
+def test_each_asset_has_its_age_and_its_pass_rate(folded: Samples) -> None:
+    assert value(folded, "arco_asset_freshness_seconds", asset_key="shop.orders", **HOME) > 0
+    assert 0 <= value(folded, "arco_asset_quality_pass_rate", asset_key="shop.orders", **HOME) <= 1
+
+
+# Who may look
+
+
+def test_metrics_are_for_who_has_the_token_also_when_the_server_is_full() -> None:
+    ground = HttpGround(published=False)
+    setup = Setup(access=Access(Secret("sesame"), this_machine_only=False), bounds=Bounds(requests_at_once=0))
+    app = App(ground.state, ground.app._ulids, setup)
+    assert ground.runner.run(ask(app, "GET", "/metrics")).status == 401
+    answer = ground.runner.run(ask(app, "GET", "/metrics", Authorization="Bearer sesame"))
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert ground.runner.run(ask(app, "GET", "/iceberg/v1/config", Authorization="Bearer sesame")).status == 503
+    found = parsed(ground.runner.run(ask(app, "GET", "/metrics", Authorization="Bearer sesame")).body)
+    assert value(found, "arco_http_shed_total", reason="requests") == 1
+    ground.state.libraries.close()
+    ground.close()

@@ -1,0 +1,215 @@
+"""Tables that a transaction creates: the name is kept until the decision, and is the table's from it on (rule T6)."""
+
+from typing import Any
+
+import pytest
+
+from arco.catalog.checkpoint import checkpoint
+from arco.catalog.committer import Author
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.namespaces import drop_namespace
+from arco.catalog.operations import Create
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchNamespace, NoSuchTable, RetryLater
+from arco.kernel.ids import new_uuid4
+from arco.kernel.limits import TRANSACTION_STALE_S
+from arco.storage.keys import Slug
+from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, story
+from unit.txn.test_rules_of_transactions import RECORD, change, ground_of, labels, marks, transact
+
+
+def created(server: Server, name: str, *more: dict[str, Any], uuid: str = "") -> dict[str, Any]:
+    """A change that makes a new table."""
+    uuid = uuid or new_uuid4(SeededEntropy(name))
+    updates = [
+        {"action": "assign-uuid", "uuid": uuid},
+        {"action": "set-location", "location": server.catalog.tables.own_location(Slug.from_name(name), uuid)},
+        {"action": "add-schema", "schema": {"type": "struct", "fields": [FIELD]}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        *more,
+    ]
+    return change(name, "", {"type": "assert-create"}) | {"updates": updates}
+
+
+async def names_in(server: Server) -> list[str]:
+    names = (await server.ws.tier1.current()).names
+    return [entry.name for entry in names.inhabitants(NAMESPACE)]
+
+
+async def undecided(server: Server, key: str) -> Any:
+    """A server that dies with `new` reserved and `a` prepared, before its decision."""
+    decision = server.line.delay("put", RECORD, skip=1)
+    await decision.holds(transact(server, key, created(server, "new"), change("a", "x")))
+    server.line.cut()
+    return decision
+
+
+@story
+async def test_a_new_table_and_a_change_of_another_become_visible_together():
+    ground, one, two, keys = await ground_of("a")
+    await transact(one, keys.next(), created(one, "new"), change("new", "first"), change("a", "x"))
+    assert await labels(two, "new", "a") == ["first", "x"]
+    await one.settle()
+    found = await ground.audit()
+    assert (found.gaps, found.names.reserved, await names_in(two)) == ([], {}, ["a", "new"])
+
+
+@story
+async def test_rule_t6_nobody_sees_the_name_before_the_decision_and_everybody_after_it():
+    ground, one, two, keys = await ground_of("a")
+    decision = await undecided(one, keys.next())
+    assert await names_in(two) == ["a"]
+    with pytest.raises(NoSuchTable):
+        await two.load("new")
+    await decision.land()
+    three = ground.server()
+    assert await names_in(two) == ["a", "new"]
+    assert await labels(three, "a") == ["x"]
+    assert await names_in(three) == ["a", "new"]
+    await two.commit("new", "after")
+    await two.settle()
+    assert not (await ground.audit()).gaps
+
+
+@story
+async def test_rule_t6_a_reserved_name_is_not_free_and_not_taken():
+    _, one, two, keys = await ground_of("a", "b")
+    await undecided(one, keys.next())
+    with pytest.raises(RetryLater, match="is about to create"):
+        await two.create("new", "create")
+    with pytest.raises(RetryLater, match="is about to create"):
+        await two.rename("b", "new", "rename")
+
+
+@story
+async def test_rule_t6_a_namespace_is_not_dropped_under_a_reserved_name():
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found("a")
+    await one.make_namespace("empty", "space")
+    keys = iter(["0194200a-0000-7000-8000-000000000001"])
+    decision = one.line.delay("put", RECORD, skip=1)
+    there = created(one, "new") | {"identifier": {"namespace": ["empty"], "name": "new"}}
+    await decision.holds(transact(one, next(keys), there, change("a", "x")))
+    one.line.cut()
+    with pytest.raises(RetryLater, match="is about to create"):
+        await drop_namespace(two.ws, ("empty",), RequestKey("drop", "dropNamespace", "0", durable=False), Author())
+
+
+@story
+async def test_rule_t6_a_stale_reservation_is_released_and_the_transaction_hears_that_the_name_is_taken():
+    ground, one, two, keys = await ground_of("a")
+    key = keys.next()
+    await undecided(one, key)
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await two.create("new", "create")
+    three = ground.server()
+    with pytest.raises(Conflict, match="table already exists"):
+        await transact(three, key, created(one, "new"), change("a", "x"))
+    assert await labels(two, "new", "a") == [None, None]
+    assert (await ground.audit()).names.reserved == {}
+
+
+@story
+async def test_rule_t6_a_retry_gives_the_table_that_its_first_attempt_staged_the_name():
+    ground, one, two, keys = await ground_of("a")
+    key = keys.next()
+    await undecided(one, key)
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await transact(two, key, created(one, "new"), change("a", "x"))
+    assert await labels(two, "a") == ["x"]
+    assert await names_in(ground.server()) == ["a", "new"]
+
+
+@story
+async def test_two_transactions_that_create_the_same_name_do_not_both():
+    ground, one, two, keys = await ground_of("a", "b")
+    small, large = keys.next(), keys.next()
+    decision = one.line.delay("put", RECORD, skip=1)
+    working = await decision.holds(transact(one, large, created(one, "new"), change("a", "large")))
+    await transact(two, small, created(two, "new", uuid=new_uuid4(SeededEntropy("other"))), change("b", "small"))
+    await decision.answer()
+    with pytest.raises(Conflict, match="table already exists"):
+        await working
+    assert await labels(ground.server(), "a", "b") == [None, "small"]
+    assert await names_in(two) == ["a", "b", "new"]
+
+
+@story
+async def test_one_requirement_that_fails_leaves_no_table():
+    ground, one, two, keys = await ground_of("a")
+    never = {"type": "assert-current-schema-id", "current-schema-id": 77}
+    with pytest.raises(Conflict, match="current schema"):
+        await transact(one, keys.next(), created(one, "new"), change("a", "x", never))
+    assert await names_in(two) == ["a"]
+    await two.create("new", "create")
+    assert (await ground.audit()).names.reserved == {}
+
+
+@story
+async def test_a_name_that_is_taken_is_a_requirement_that_fails():
+    _, one, two, keys = await ground_of("a", "b")
+    with pytest.raises(Conflict, match="Requirement failed: table already exists"):
+        await transact(one, keys.next(), created(one, "a"), *marks("x", "b"))
+    assert await labels(two, "b") == [None]
+
+
+@story
+async def test_a_creation_says_its_identity_lies_in_its_place_and_in_a_namespace_that_exists():
+    _, one, _, keys = await ground_of("a")
+    without = created(one, "new")
+    without["updates"] = without["updates"][1:]
+    with pytest.raises(InvalidInput, match="assigns it no uuid"):
+        await transact(one, keys.next(), without)
+    elsewhere = created(one, "new", {"action": "set-location", "location": "file:///elsewhere"})
+    with pytest.raises(InvalidInput, match="location"):
+        await transact(one, keys.next(), elsewhere)
+    with pytest.raises(NoSuchNamespace):
+        await transact(one, keys.next(), created(one, "new") | {"identifier": {"namespace": ["no"], "name": "new"}})
+
+
+@story
+async def test_a_reservation_survives_a_checkpoint():
+    ground, one, two, keys = await ground_of("a")
+    decision = await undecided(one, keys.next())
+    await two.ws.tier1.current()
+    await checkpoint(two.ws.tier1, ground.clock, SeededEntropy("checkpoint"))
+    await decision.land()
+    assert await names_in(ground.server()) == ["a", "new"]
+
+
+@story
+async def test_a_table_that_was_created_by_a_transaction_is_like_any_other():
+    ground, one, two, keys = await ground_of("a")
+    await transact(one, keys.next(), created(one, "new"), change("a", "x"))
+    await two.commit("new", "commit")
+    await two.rename("new", "newer", "rename")
+    await two.drop("newer", "drop")
+    with pytest.raises(NoSuchTable):
+        await one.load("newer")
+    dropped = await two.dropped("newer")
+    await two.undrop(dropped, "newer", "undrop")
+    with pytest.raises(AlreadyExists):
+        await one.create("newer", "create")
+    await two.settle()
+    assert not (await ground.audit()).gaps
+
+
+@story
+async def test_rule_t6_an_identity_that_a_transaction_keeps_gets_no_other_name():
+    """Two names for one identity would be two histories of the same files."""
+    _, one, two, keys = await ground_of("a", "b")
+    uuid = new_uuid4(SeededEntropy("new"))
+    await undecided(one, keys.next())
+    await two.ws.tier1.current()
+    entry = two.catalog.tables.new_entry(uuid, NAMESPACE, "other", "s3://lake/other", 0)
+    with pytest.raises(RetryLater, match="is about to create"):
+        await two.ws.committer.submit(Create(key_hash="other", entry=entry, minted_ms=0), since=0)
+    again = created(two, "other", uuid=uuid)
+    with pytest.raises((RetryLater, Conflict)):
+        await transact(two, keys.next(), again)
+    assert await names_in(two) == ["a", "b"]

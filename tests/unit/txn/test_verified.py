@@ -1,0 +1,82 @@
+"""`verify` while transactions are under way: what is not decided is no damage, and what was decided is looked at."""
+
+from typing import Any
+
+import pytest
+
+from arco.catalog.findings import Report
+from arco.catalog.verify import verify
+from arco.storage.port import Always
+from unit.catalog.ground import METADATA, Ground, story
+from unit.txn.test_creations import undecided
+from unit.txn.test_rules_of_transactions import ground_of, marks, transact
+
+
+async def verified(ground: Ground) -> Report:
+    return await verify(ground.server().catalog, deep=True)
+
+
+async def spoiled(ground: Ground, name: str) -> None:
+    found = await ground.store.get(name)
+    assert found is not None
+    await ground.store.put(name, found.data[:40], Always())
+
+
+async def new_table() -> tuple[Ground, Any, str]:
+    """One whose creation is not decided yet."""
+    ground, one, _, keys = await ground_of("a")
+    key = keys.next()
+    return ground, await undecided(one, key), one.ws.records.key(key)
+
+
+@story
+async def test_what_is_not_decided_is_under_way_and_no_damage():
+    ground, _, _ = await new_table()
+    report = await verified(ground)
+    assert report.findings == []
+    assert (report.counts["under_way"], report.counts["iceberg_tables"]) == (2, 1)
+
+
+@story
+async def test_what_was_decided_and_not_finished_is_whole():
+    ground, decision, _ = await new_table()
+    await decision.land()
+    report = await verified(ground)
+    assert report.findings == []
+    assert (report.counts["under_way"], report.counts["iceberg_tables"]) == (1, 2)
+    assert report.counts["receipts_to_be_written"] == 2
+
+
+@story
+async def test_the_missing_file_of_a_table_that_was_decided_is_missed():
+    ground, decision, _ = await new_table()
+    await decision.land()
+    (name,) = [key for key in (await ground.audit()).objects if METADATA in key and "/new-" in key]
+    await ground.store.delete(name)
+    assert [one.code for one in (await verified(ground)).findings] == ["metadata_missing"]
+
+
+@pytest.mark.parametrize("is_decided", [False, True], ids=["undecided", "decided"])
+def test_a_record_that_cannot_be_read_is_found_by_who_it_keeps_from_being_read(is_decided: bool):
+    @story
+    async def tell() -> None:
+        ground, decision, record = await new_table()
+        if is_decided:
+            await decision.land()
+        await spoiled(ground, record)
+        found = (await verified(ground)).findings
+        assert [one.code for one in found] == ["transaction_unreadable", "pointer_unreadable"]
+        assert found[0].subject == record
+        assert "db.new" in found[0].what
+
+    tell()
+
+
+@story
+async def test_a_finished_transaction_leaves_nothing_under_way():
+    ground, one, _, keys = await ground_of("a", "b")
+    await transact(one, keys.next(), *marks("x", "a", "b"))
+    await one.settle()
+    report = await verified(ground)
+    assert report.findings == []
+    assert "under_way" not in report.counts

@@ -1,0 +1,1 @@
+"""Upkeep on a store in memory."""

@@ -1,0 +1,136 @@
+"""A pass as a whole: by whose clock, how many at once, what the ledger hears, and what a failing job leaves to the others."""
+
+import asyncio
+
+import pytest
+
+from arco.catalog.catalog import Catalog
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.errors import InvalidInput
+from arco.ledger.audit_events import UpkeepCompleted
+from arco.ledger.reading import events
+from arco.storage.keys import Domain
+from arco.storage.local import LocalStore
+from arco.storage.port import Absent
+from arco.upkeep.jobs import JOBS
+from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
+from stand_ins.hand_clock import HandClock
+from unit.catalog.ground import MARKER, METADATA, SCOPE, story
+from unit.upkeep.ground import DAY_S, UpkeepGround
+
+
+async def litter(ground: UpkeepGround) -> None:
+    server = ground.server()
+    await server.found("a")
+    for number in range(40):
+        await server.commit("a", f"{number}")
+    await server.settle()
+
+
+@story
+async def test_hazard_12_the_clock_of_a_machine_decides_nothing():
+    ground = UpkeepGround()
+    await litter(ground)
+    before = ground.objects()
+    ahead = HandClock(ground.clock.now_ms() + 100 * DAY_S * 1000)
+    parts = Catalog.open(ground.store, "file:///lake", SCOPE, ahead, SeededEntropy("ahead")).parts
+    reports = await upkeep_pass(Setting(parts))
+    assert not any(report.deleted or report.failed for report in reports)
+    assert set(before) <= set(ground.objects())
+
+
+@story
+async def test_any_number_may_do_the_same_at_once():
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    kept = ground.objects(METADATA)
+    await asyncio.gather(*(ground.upkeep() for _ in range(4)))
+    assert not ground.objects(MARKER)
+    assert ground.objects(METADATA) == kept
+    assert (await ground.server().properties("a"))["last"] == "39"
+
+
+@story
+async def test_a_pass_that_was_killed_is_finished_by_the_next():
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    keeper = ground.server()
+    held = keeper.line.delay("delete", MARKER)
+    await held.holds(ground.upkeep("markers", by=keeper))
+    keeper.line.cut()
+    assert ground.objects(MARKER)
+    await ground.upkeep("markers")
+    assert not ground.objects(MARKER)
+
+
+@story
+async def test_the_ledger_hears_what_was_done_and_nothing_of_idle_passes():
+    ground = UpkeepGround()
+    await litter(ground)
+    await ground.upkeep()
+    assert not await events(ground.store, SCOPE, Domain.AUDIT)
+    ground.later(100 * DAY_S)
+    await ground.upkeep(dry_run=True)
+    assert not await events(ground.store, SCOPE, Domain.AUDIT)
+    reports = await ground.upkeep()
+    told = {one.subject: UpkeepCompleted.of(one) for one in await events(ground.store, SCOPE, Domain.AUDIT)}
+    assert told.keys() == {kind for kind, report in reports.items() if report.did_something}
+    assert told["markers"].deleted == reports["markers"].deleted == 41
+    assert told["markers"].bytes == reports["markers"].bytes > 0
+
+
+@story
+async def test_a_job_that_fails_says_so_and_the_others_are_done():
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    keeper = ground.server()
+    keeper.line.fail("list", "/iceberg_staged/")
+    reports = {one.kind: one for one in await upkeep_pass(Setting(keeper.ws))}
+    assert reports["staged"].failed is not None
+    assert reports["markers"].deleted == 41
+
+
+@story
+async def test_what_has_no_name_of_ours_is_left_alone():
+    ground = UpkeepGround()
+    await litter(ground)
+    strange = [
+        f"t/w/_catalog/{folder}/notes.txt" for folder in ("iceberg_idempotency", "iceberg_pointers", "events", "core")
+    ]
+    for key in strange:
+        await ground.store.put(key, b"mine", Absent())
+    ground.later(1000 * DAY_S)
+    await ground.upkeep()
+    assert set(strange) <= set(ground.objects())
+
+
+def test_a_kind_that_is_not_there_is_refused():
+    with pytest.raises(InvalidInput, match="no kind 'dust'"):
+        jobs_named(["dust"])
+    assert [job.kind for job in jobs_named(["receipts", "markers"])] == ["markers", "receipts"]
+    assert jobs_named([]) == JOBS
+
+
+def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
+    """Which is whose, the local store knows; upkeep only asks it."""
+
+    async def tell() -> None:
+        ground = UpkeepGround()
+        store = LocalStore(str(tmp_path), ground.clock, SeededEntropy(1))
+        dead = tmp_path / ".arco" / "tmp" / "dead"
+        dead.mkdir(parents=True)
+        (dead / "0").write_bytes(b"half")
+        (tmp_path / ".arco" / "tmp" / "dead.lock").write_bytes(b"")
+        parts = Catalog.open(store, f"file://{tmp_path}", SCOPE, ground.clock, SeededEntropy(2)).parts
+        try:
+            (report,) = await upkeep_pass(Setting(parts), jobs_named(["temporaries"]))
+        finally:
+            await store.close()
+        assert report.failed is None
+        assert not dead.exists()
+
+    asyncio.run(tell())

@@ -1,0 +1,313 @@
+"""Files that nothing names: what goes, and everybody for whose sake something stays."""
+
+import pytest
+
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.policy import LocationPolicy
+from arco.iceberg import requests
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.errors import OutcomeUnknown, RetryLater
+from arco.kernel.ids import RunId, TaskId, UlidSource
+from arco.ledger.materializations import materialization_id
+from arco.ledger.receipts import Source
+from arco.ledger.run_entries import RunCreated, Trigger
+from arco.ledger.run_log import RunLog, write_plan
+from arco.ledger.run_outline import Outline
+from arco.storage.port import Always
+from arco.upkeep.passes import due, jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
+from unit.catalog.ground import METADATA, NAMESPACE, POINTER, SCOPE, story
+from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
+from unit.upkeep.table_ground import Table, maintained_table
+
+TASK, OTHER_TASK = TaskId(f"task_{1:016x}"), TaskId(f"task_{2:016x}")
+NOTHING_NAMES_IT = "no version of its table in reach names it"
+
+
+async def collected_table(ground: UpkeepGround, **properties: str) -> Table:
+    return await maintained_table(ground, maintenance_orphan__files_enabled="true", **properties)
+
+
+async def orphan(table: Table, name: str = "data/lost.parquet") -> str:
+    return await table.put(f"{(await table.metadata()).location}/{name}")
+
+
+# What goes
+
+
+@story
+async def test_a_file_that_nothing_names_goes_after_three_days():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    files = [*await table.publish(1)]
+    lost = [await orphan(table), await orphan(table, "metadata/lost-m0.avro"), await orphan(table, "elsewhere/x")]
+    ground.later(3 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert report.deleted == 0
+    assert report.kept["nothing names it, and its writer may still commit it"] == 3
+    ground.later(1)
+    report = (await ground.upkeep("files"))["files"]
+    assert (report.deleted, report.why) == (3, {NOTHING_NAMES_IT: 3})
+    assert table.there(lost) == [False] * 3
+    assert table.there(files) == [True] * 3
+
+
+@story
+async def test_without_its_property_a_table_keeps_what_nothing_names():
+    ground = UpkeepGround()
+    table = await maintained_table(ground)
+    lost = await orphan(table)
+    ground.later(30 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert report.deleted == 0
+    assert table.there([lost]) == [True]
+    assert (await ground.upkeep("files", asked=[await table.uuid()]))["files"].deleted == 1
+
+
+@story
+async def test_metadata_files_are_not_judged_as_orphans():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    for label in "xyz":
+        await table.set(last=label)
+    before = ground.objects(METADATA)
+    ground.later(300 * DAY_S)
+    await ground.upkeep("files")
+    assert ground.objects(METADATA) == before
+
+
+# What stays
+
+
+@story
+async def test_the_files_of_every_snapshot_that_is_there_stay_whichever_branch_leads_to_it():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.publish(1)
+    await table.publish(2, ref="held-back")
+    ground.later(4 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].deleted == 0
+    assert table.there([*table.files[1], *table.files[2]]) == [True] * 6
+
+
+@story
+async def test_a_file_is_known_however_its_client_spells_the_root_and_special_characters():
+    """A client may reach the same bucket under another name, and engines escape values of partitions."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    metadata = await table.metadata()
+    folder = metadata.location.rpartition("/")[2]
+    stored = f"{metadata.location}/data/at=2025-01-01 10:00/x.parquet"
+    spelled = f"s3a://other-name//mnt/{folder}//data/at=2025-01-01%2010%3A00/x.parquet"
+    await table.publish_naming(7, spelled)
+    await table.put(stored)
+    ground.later(30 * DAY_S)
+    await ground.upkeep("files")
+    assert table.there([stored]) == [True]
+
+
+@story
+async def test_what_a_version_named_that_was_current_a_day_ago_stays():
+    """It was rolled back and expired an hour ago by a client; readers that began before still read it."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.publish(1)
+    await table.publish(2)
+    ground.later(10 * DAY_S)
+    await table.update({"action": "remove-snapshots", "snapshot-ids": [1]})
+    ground.later(HOUR_S)
+    await ground.upkeep("files")
+    assert table.there(table.files[1]) == [True] * 3
+    ground.later(2 * DAY_S)
+    await ground.upkeep("files")
+    assert table.there(table.files[1]) == [False] * 3
+
+
+@story
+async def test_a_version_counts_from_the_moment_its_swing_landed_not_from_when_it_was_computed():
+    """The swing of an expiry arrives ten days late, and then somebody commits: until then everybody read version one."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.publish(1)
+    await table.publish(2)
+    slow = ground.server()
+    held = slow.line.delay("put", POINTER)
+    body = {"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [1]}]}
+    expiring = await held.holds(slow.commit("a", "late expiry", body))
+    ground.later(10 * DAY_S)
+    await held.answer()
+    await expiring
+    await slow.settle()
+    await ground.upkeep("files")
+    assert table.there(table.files[1]) == [True] * 3, "the pointer says when it was swung"
+    await table.set(last="after")
+    await ground.upkeep("files")
+    assert table.there(table.files[1]) == [True] * 3, "the receipt says when it was swung"
+    ground.later(26 * HOUR_S)
+    await ground.upkeep("files")
+    assert table.there(table.files[1]) == [False] * 3
+
+
+@story
+async def test_rule_u2_what_a_version_names_that_may_still_become_current_stays():
+    """Staged, and its swing sleeps: ten days later the pointer is where it was, and the swing lands."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.publish(1)
+    metadata = await table.metadata()
+    update = await table.written(metadata, 2, 1)
+    slow = ground.server()
+    held = slow.line.delay("put", POINTER)
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 2, "type": "branch"}
+    committing = await held.holds(slow.commit("a", "slow", {"requirements": [], "updates": [update, main]}))
+    ground.later(10 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].deleted == 0
+    await held.answer()
+    await committing
+    assert (await table.metadata()).current_snapshot_id == 2
+    assert table.there(table.files[2]) == [True] * 3
+
+
+@story
+async def test_a_commit_that_was_under_way_for_half_a_day_before_it_was_staged_does_not_land():
+    """Its files were named by nothing all that time: they may be gone."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    metadata = await table.metadata()
+    update = await table.written(metadata, 1, None)
+    slow = ground.server()
+    held = slow.line.delay("put", METADATA)
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    body = {"requirements": [], "updates": [update, main]}
+    key = RequestKey("server's own", "updateTable", "0", durable=False)
+    committing = await held.holds(
+        slow.catalog.table_commits.commit(NAMESPACE, "a", requests.parse_commit_table(body), key, Source())
+    )
+    ground.later(4 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].deleted == 3
+    await held.answer()
+    with pytest.raises(RetryLater, match="half a day"):
+        await committing
+    assert (await table.metadata()).current_snapshot_id is None
+
+
+@story
+async def test_a_lost_swing_is_not_repeated_with_files_that_may_be_gone():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    update = await table.written(await table.metadata(), 1, None)
+    slow = ground.server()
+    held = slow.line.delay("put", POINTER)
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    key = RequestKey("server's own", "updateTable", "0", durable=False)
+    body = requests.parse_commit_table({"requirements": [], "updates": [update, main]})
+    committing = await held.holds(slow.catalog.table_commits.commit(NAMESPACE, "a", body, key, Source()))
+    await table.set(last="quicker")
+    ground.later(4 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].deleted == 3, "its number was taken: it can never land as it is"
+    await held.answer()
+    with pytest.raises(OutcomeUnknown, match="so long ago"):
+        await committing
+
+
+@story
+async def test_files_of_a_run_that_has_not_ended_stay():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    ws = ground.server().ws
+    run = RunId(UlidSource(ground.clock, SeededEntropy("run")).next())
+    plan = b'{"spec":{"tasks":[{"id":"' + TASK.encode() + b'","depends_on":[]}]}}'
+    await write_plan(ground.store, SCOPE, run, plan, ws.clock, ws.entropy)
+    log = RunLog(ground.store, SCOPE, run, Outline.of_plan(plan), ws.clock, ws.entropy)
+    assert await log.append([RunCreated(plan_id="p", tasks=1, trigger=Trigger.MANUAL, who="me", max_parallelism=1)])
+    made = materialization_id(run, TASK)
+    theirs = [await orphan(table, f"data/{made}/1/part-0.parquet"), await orphan(table, f"metadata/{made}-1-ff-9-m0.avro")]
+    lost = await orphan(table, f"data/{materialization_id(run, OTHER_TASK)}/1/part-0.parquet")
+    ground.later(30 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert report.kept["of a run that has not ended"] == 2
+    assert table.there([*theirs, lost]) == [True, True, False]
+    await log.close()
+    await ground.upkeep("files")
+    assert table.there(theirs) == [False, False]
+
+
+@story
+async def test_a_folder_that_another_table_lies_in_is_left_alone():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    lost = await orphan(table)
+    place = (await table.metadata()).location
+    inside = ground.server(LocationPolicy.of([place], ground.clock, SeededEntropy("policy")))
+    await inside.create("b", "inside", location=f"{place}/inside")
+    ground.later(30 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert report.kept == {"another table lies in its folder": 1}
+    assert table.there([lost]) == [True]
+
+
+@story
+async def test_a_table_whose_manifest_is_gone_loses_nothing_more():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    _, manifest, _ = await table.publish(1)
+    lost = await orphan(table)
+    await ground.store.delete(table.key(manifest))
+    ground.later(30 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert report.deleted == 0
+    assert "is gone, and its table names it" in report.trouble[0]
+    assert table.there([lost]) == [True]
+
+
+@story
+async def test_a_damaged_manifest_keeps_everything_of_its_table():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    _, manifest, _ = await table.publish(1)
+    lost = await orphan(table)
+    await ground.store.put(table.key(manifest), b"Obj\x01 damaged", Always())
+    ground.later(30 * DAY_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert (report.deleted, len(report.trouble)) == (0, 1)
+    assert table.there([lost]) == [True]
+
+
+@story
+async def test_what_is_committed_while_files_are_listed_stays():
+    """The pointer is read after the listing and after the notes: a run that ended meanwhile has committed."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    update = await table.written(await table.metadata(), 1, None)
+    ground.later(10 * DAY_S)
+    keeper = ground.server()
+    held = keeper.line.delay("list", "/iceberg_staged/")
+    collecting = await held.holds(ground.upkeep("files", by=keeper))
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    await table.update(update, main)
+    await held.answer()
+    assert (await collecting)["files"].deleted == 0
+    assert table.there(table.files[1]) == [True] * 3
+
+
+@story
+async def test_dropped_tables_are_left_alone():
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    lost = await orphan(table)
+    await table.server.drop("a", "drop")
+    ground.later(30 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].looked_at == 0
+    assert table.there([lost]) == [True]
+
+
+@story
+async def test_what_goes_on_and_on_looks_at_files_once_a_day():
+    ground = UpkeepGround()
+    await collected_table(ground)
+    setting, jobs = Setting(ground.server().ws), jobs_named(("files", "markers"))
+    assert await due(setting, jobs) == jobs
+    await upkeep_pass(setting, jobs)
+    assert [job.kind for job in await due(setting, jobs)] == ["markers"]
+    ground.later(DAY_S)
+    assert await due(setting, jobs) == jobs

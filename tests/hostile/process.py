@@ -56,6 +56,20 @@ class ServerProcess:
         return found
 
 
+def workers_of(server_pid: int) -> list[int]:
+    """The processes of a server that serve: not the one that Python keeps beside them for itself."""
+    children = Path(f"/proc/{server_pid}/task/{server_pid}/children").read_text().split()
+    return sorted(int(pid) for pid in children if b"spawn_main" in _command_of(pid))
+
+
+def _command_of(pid: str) -> bytes:
+    """How a process was started; nothing of one that has ended since it was listed."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 @contextmanager
 def server_process(root: Path, *arguments: str, **environment: str) -> Iterator[ServerProcess]:
     """A server for the length of a block. Its log goes beside the root."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tests.hostile.process import workers_of
 from tests.servers.launch import seaweedfs
 
 _IMPATIENT = Path(__file__).with_name("impatient_server.py")
@@ -78,9 +79,7 @@ class ServerProcess:
     def kill_a_worker(self, chance: random.Random) -> bool:
         """One of several workers, with SIGKILL; whether there was one. Another one is started by their parent."""
         assert self._process is not None
-        pid = self._process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        workers = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        workers = workers_of(self._process.pid)
         if workers:
             os.kill(chance.choice(workers), signal.SIGKILL)
         return bool(workers)

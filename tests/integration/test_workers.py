@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hostile.process import ServerProcess, server_process
+from hostile.process import ServerProcess, server_process, workers_of
 from hostile.raw import ask, head, wire
 
 NAMESPACES = "/iceberg/v1/default.default/namespaces"
@@ -19,13 +19,6 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "r
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "lake"
-
-
-def workers_of(server: ServerProcess) -> list[int]:
-    """The processes that serve: not the one that Python keeps beside them for itself."""
-    children = Path(f"/proc/{server.popen.pid}/task/{server.popen.pid}/children").read_text().split()
-    lines = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children}
-    return sorted(pid for pid, line in lines.items() if b"spawn_main" in line)
 
 
 def post(server: ServerProcess, path: str, body: object) -> int:
@@ -45,7 +38,7 @@ def set_property(name: str, value: str) -> dict[str, object]:
 
 def test_they_are_one_server_and_commits_of_many_clients_land_once_each(root: Path) -> None:
     with server_process(root, "--workers", "3") as server:
-        assert len(workers_of(server)) == 3
+        assert len(workers_of(server.popen.pid)) == 3
         paths = with_tables(server, "a", "b", "c", "d")
 
         def commit(number: int) -> int:
@@ -70,11 +63,11 @@ def test_they_are_one_server_and_commits_of_many_clients_land_once_each(root: Pa
 def test_a_worker_that_dies_is_replaced_and_the_others_go_on(root: Path) -> None:
     with server_process(root, "--workers", "2") as server:
         (path,) = with_tables(server, "t")
-        for number, victim in enumerate(workers_of(server)):
+        for number, victim in enumerate(workers_of(server.popen.pid)):
             os.kill(victim, signal.SIGKILL)
             # Whoever owned the table: what comes now is done by somebody.
             assert post(server, path, set_property(f"p{number}", "x")) == 200
-            while len(workers_of(server)) < 2 or victim in workers_of(server):
+            while len(workers_of(server.popen.pid)) < 2 or victim in workers_of(server.popen.pid):
                 assert ask(server.address, "GET", "/health").status == 200
         assert ask(server.address, "GET", "/ready").status == 200
         assert set(ask(server.address, "GET", path).json["metadata"]["properties"]) >= {"p0", "p1"}
@@ -104,7 +97,7 @@ def test_told_to_stop_all_of_them_finish_what_they_were_asked(root: Path) -> Non
 
 def test_workers_without_their_parent_end_by_themselves(root: Path) -> None:
     with server_process(root, "--workers", "2") as server:
-        workers = workers_of(server)
+        workers = workers_of(server.popen.pid)
         server.popen.kill()
         server.popen.wait()
         while any(_runs(pid) for pid in workers):
@@ -130,9 +123,9 @@ def test_whichever_worker_is_asked_tells_what_all_of_them_counted_and_the_dead_t
         for number in range(12):
             assert post(server, paths[number % 4], set_property("x", str(number))) == 200
         assert {counted() for _ in range(12)} == {12}
-        for victim in workers_of(server):
+        for victim in workers_of(server.popen.pid):
             os.kill(victim, signal.SIGKILL)
-            while len(workers_of(server)) < 2 or victim in workers_of(server):
+            while len(workers_of(server.popen.pid)) < 2 or victim in workers_of(server.popen.pid):
                 os.sched_yield()
         assert {counted() for _ in range(4)} == {12}
         assert post(server, paths[0], set_property("x", "last")) == 200

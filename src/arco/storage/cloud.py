@@ -12,6 +12,7 @@ retries. What each answer of obstore means here:
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
@@ -73,7 +74,8 @@ _CREDENTIALS: dict[Family, str] = {
     "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or pass application_credentials as an option",
     "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or pass them as options",
 }
-_BUSY = ("SlowDown", "ServerBusy", "429", "503", "Too Many Requests", "rateLimitExceeded")
+_ANSWERED = "status code: "
+_BUSY = re.compile(r"(429|503)\b|.*(SlowDown|ServerBusy|rateLimitExceeded)", re.DOTALL)
 
 
 class CloudStore:
@@ -262,7 +264,8 @@ class CloudStore:
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _has_no_credentials(error):
             return self._denied(error)
         text = _first_line(error)
-        if any(sign in text for sign in _BUSY):
+        # Only what the server said: before it stand a key and a duration, whose digits may be those of a status.
+        if _BUSY.match(str(error).partition(_ANSWERED)[2]):
             return Throttled(f"{self._where} asks for a pause: {text}")
         return Unavailable(f"{self._where} did not answer: {text}")
 

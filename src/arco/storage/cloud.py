@@ -74,7 +74,7 @@ _CREDENTIALS: dict[Family, str] = {
     "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or pass application_credentials as an option",
     "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or pass them as options",
 }
-_ANSWERED = "status code: "
+_ANSWERED, _DUMP = "status code: ", "\n\nDebug source:"
 _BUSY = re.compile(r"(429|503)\b|.*(SlowDown|ServerBusy|rateLimitExceeded)", re.DOTALL)
 
 
@@ -264,8 +264,8 @@ class CloudStore:
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _has_no_credentials(error):
             return self._denied(error)
         text = _first_line(error)
-        # Only what the server said: before it stand a key and a duration, whose digits may be those of a status.
-        if _BUSY.match(str(error).partition(_ANSWERED)[2]):
+        # Only what the server said: around it stand a key and a duration, whose digits may be those of a status.
+        if _BUSY.match(str(error).partition(_DUMP)[0].partition(_ANSWERED)[2]):
             return Throttled(f"{self._where} asks for a pause: {text}")
         return Unavailable(f"{self._where} did not answer: {text}")
 

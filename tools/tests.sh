@@ -42,6 +42,7 @@ else
 fi
 export REST="$rest"
 .venv/bin/python -m compileall -q src
+.venv/bin/python tools/spark_archive.py
 parts | xargs -P "$(nproc)" -L 1 bash -c 'run_part "$@"' "$0"
 if [ -n "${COVERAGE:-}" ]; then
     .venv/bin/coverage combine -q

@@ -10,7 +10,12 @@ import pytest
 from arco.kernel.errors import RetryLater, Throttled, Unavailable
 from arco.storage.cloud import CloudStore
 
-BODIES = {503: b"", 429: b"", 400: b"<Error><Code>SlowDown</Code></Error>", 500: b"<Error><Code>InternalError</Code></Error>"}
+BODIES = {
+    503: b"",
+    429: b"",
+    400: b"<Error><Code>SlowDown</Code></Error>",
+    500: b"<Error><Code>InternalError</Code></Error>",
+}
 
 
 class _AnswersItsKey(BaseHTTPRequestHandler):

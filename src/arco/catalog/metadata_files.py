@@ -48,7 +48,7 @@ class MetadataFiles:
 
     async def write(self, location: str, data: bytes) -> bytes:
         """Write a file, or adopt the one that is there: the bytes that count from now on."""
-        store, key = self._where(location)
+        store, key = self.where(location)
         outcome = await put_settled(store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
         match outcome:
             case Landed():
@@ -62,7 +62,7 @@ class MetadataFiles:
     async def make_room(self, place: str) -> None:
         """The folders of a table that its client writes before Arco does. DuckDB makes none, and buckets have none."""
         for part in ("data", "metadata"):
-            store, key = self._where(f"{place}/{part}")
+            store, key = self.where(f"{place}/{part}")
             if isinstance(store, HasFolders):
                 await store.make_folder(f"{key}/")
 
@@ -70,18 +70,12 @@ class MetadataFiles:
         """A file's bytes. NotFound only if it definitely is not there."""
         found = await self.find(location)
         if found is None:
-            raise _no_file(location)
+            raise no_file(location)
         return found
-
-    async def need(self, location: str) -> None:
-        """That the file is still there: an answer from memory about a table whose file is gone would help nobody."""
-        store, key = self._where(location)
-        if await store.head(key) is None:
-            raise _no_file(location)
 
     async def written_ms(self, location: str) -> int | None:
         """When a file was written, by the store's clock."""
-        store, key = self._where(location)
+        store, key = self.where(location)
         info = await store.head(key)
         return None if info is None else info.modified_ms
 
@@ -89,7 +83,7 @@ class MetadataFiles:
         if location in self._cache:
             self._cache.move_to_end(location)
             return self._cache[location]
-        store, key = self._where(location)
+        store, key = self.where(location)
         found = await store.get(key)
         if found is None:
             return None
@@ -98,17 +92,18 @@ class MetadataFiles:
 
     async def size_bytes(self, location: str) -> int | None:
         """How large a file of a table is; None only if it definitely is not there."""
-        store, key = self._where(location)
+        store, key = self.where(location)
         info = await store.head(key)
         return None if info is None else info.size_bytes
 
     async def fetch(self, location: str) -> bytes | None:
         """Any file of a table, for who reads it once: it is not remembered."""
-        store, key = self._where(location)
+        store, key = self.where(location)
         found = await store.get(key)
         return None if found is None else found.data
 
-    def _where(self, location: str) -> tuple[ObjectStore, str]:
+    def where(self, location: str) -> tuple[ObjectStore, str]:
+        """The store and the key of a location; raises for one that is neither in the root nor allowed."""
         key = self._locations.key(location)
         if key is not None:
             return self._store, key
@@ -123,6 +118,6 @@ class MetadataFiles:
             self._cache.popitem(last=False)
 
 
-def _no_file(location: str) -> NotFound:
+def no_file(location: str) -> NotFound:
     """In the words of Iceberg's own file access, which clients match on."""
     return NotFound(f"Failed to open input stream for file: {clip(location, 300)}", hint="its metadata file was removed")

@@ -10,6 +10,7 @@ or a slow writer could still need it.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,12 +22,12 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import BrokenInvariant, CorruptObject, OutcomeUnknown, RetryLater, UnknownFormat
 from arco.kernel.ids import TableUuid, clip, time_said
-from arco.kernel.limits import TRANSACTION_POLL_S, TRANSACTION_STALE_S, TRANSACTION_WAIT_S
+from arco.kernel.limits import POINTER_CACHE_TABLES_MAX, TRANSACTION_POLL_S, TRANSACTION_STALE_S, TRANSACTION_WAIT_S
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Published, Source
 from arco.storage.cas import CasObject, Held, SwapOutcome
 from arco.storage.keys import PointerKey
-from arco.storage.port import ObjectStore
+from arco.storage.port import ObjectInfo, ObjectStore
 
 _FORMAT_VERSION = 1
 _FORMAT_VERSION_PENDING = 2
@@ -162,6 +163,11 @@ class _PointerCodec:
         return pointer
 
 
+def is_still(held: Held[Pointer], pointer: ObjectInfo | None) -> bool:
+    """Whether a pointer that was looked at is what was read. What was not decided then may be now, without a change of it."""
+    return held.value.pending is None and pointer is not None and pointer.version == held.version
+
+
 class Pointers:
     """The pointers of one workspace."""
 
@@ -171,10 +177,14 @@ class Pointers:
         self._records = records
         self._clock = clock
         self._entropy = entropy
+        self.key = lru_cache(POINTER_CACHE_TABLES_MAX)(self._key)
+        """Where the pointer of a table lies."""
+
+    def _key(self, uuid: str) -> str:
+        return str(PointerKey(self._scope, TableUuid(uuid)))
 
     def object(self, uuid: str) -> CasObject[Pointer]:
-        key = str(PointerKey(self._scope, TableUuid(uuid)))
-        return CasObject(self._store, key, _PointerCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self.key(uuid), _PointerCodec(), self._clock, self._entropy)
 
     async def read(self, uuid: str) -> Held[Pointer] | None:
         """The pointer as it counts, `pending` only if that is not decided yet. None only if there definitely is none."""
@@ -219,11 +229,10 @@ class Pointers:
             await self._records.send_back(record)
 
     async def is_unchanged(self, held: Held[Pointer]) -> bool:
-        """Whether the pointer still is what was read. What was not decided then may be now, without a change of the pointer."""
+        """Whether the pointer still is what was read."""
         if held.value.pending is not None:
             return False
-        info = await self._store.head(self.object(held.value.table_uuid).key)
-        return info is not None and info.version == held.version
+        return is_still(held, await self._store.head(self.key(held.value.table_uuid)))
 
     async def create(self, pointer: Pointer) -> SwapOutcome[Pointer]:
         return await self.object(pointer.table_uuid).create(pointer)

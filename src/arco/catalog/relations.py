@@ -17,11 +17,12 @@ from arco.catalog.bases import Base, Bases
 from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.metadata_files import no_file
 from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
 from arco.catalog.names import missing
 from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
-from arco.catalog.pointer import Pointer, Tombstone
+from arco.catalog.pointer import Pointer, Tombstone, is_still
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
 from arco.catalog.subject import Subject
 from arco.catalog.tier1 import Seen
@@ -36,6 +37,7 @@ from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Swung
+from arco.storage.heads import heads_of
 from arco.storage.keys import Slug, table_folder, view_folder
 from arco.storage.port import Lost, Unknown
 
@@ -83,7 +85,7 @@ class Relations(Generic[M, C]):
             return None, await self._ws.tier1.is_unchanged(seen)
         known = self._bases.known(entry.uuid)
         if known is not None:
-            still, unchanged = await _beside(self._confirmed(known), self._ws.tier1.is_unchanged(seen))
+            still, unchanged = await self._confirmed(known, seen)
             self._ws.tallies.add(Tallied.TABLE_HIT if still else Tallied.TABLE_MISS)
             if still or not unchanged:
                 return known, unchanged
@@ -95,15 +97,22 @@ class Relations(Generic[M, C]):
             return None, await self._ws.tier1.is_unchanged(seen)
         return await _beside(self._bases.at(pointer), self._ws.tier1.is_unchanged(seen))
 
-    async def _confirmed(self, known: Base[M]) -> bool:
-        """Whether what is remembered is still so: the pointer, and the file that it names."""
-        pointer_check = asyncio.ensure_future(self._ws.pointers.is_unchanged(known.pointer))
-        file_check = asyncio.ensure_future(self._ws.files.need(known.location))
-        await asyncio.wait([pointer_check, file_check])
-        file_check.exception()
-        if pointer_check.result():
-            file_check.result()
-        return pointer_check.result()
+    async def _confirmed(self, known: Base[M], seen: Seen) -> tuple[bool, bool]:
+        """Whether what is remembered is still so: the pointer, and the names. One look at both, and at the pointer's file.
+
+        An answer from memory about a table whose file is gone would help nobody.
+        """
+        tier1 = self._ws.tier1
+        manifest, pointer, file = await heads_of(
+            (tier1.store, tier1.head.key),
+            (tier1.store, self._ws.pointers.key(known.pointer.value.table_uuid)),
+            self._ws.files.where(known.location),
+        )
+        unchanged = await tier1.is_unchanged_at(seen, manifest)
+        still = is_still(known.pointer, pointer)
+        if still and unchanged and file is None:
+            raise no_file(known.location)
+        return still, unchanged
 
     async def bring_in_step(self, entry: Entry, base: Base[M] | None) -> None:
         self._bases.forget(entry.uuid)

@@ -24,7 +24,7 @@ from arco.kernel.limits import REMEMBERED_KEYS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.cas import CasObject, Held
 from arco.storage.keys import CatalogCommitKey, Head, HeadKey
-from arco.storage.port import ObjectStore, Version
+from arco.storage.port import ObjectInfo, ObjectStore, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class Seen:
     names: Names
     version: Version | None
     sequence: int
+
+    def was_made_from(self, manifest: ObjectInfo | None) -> bool:
+        return (None if manifest is None else manifest.version) == self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Tier1:
 
     async def is_unchanged(self, seen: Seen) -> bool:
         """Whether a state is still what everybody sees."""
-        return await self.is_stored(seen) and not await self._a_name_was_decided()
+        return await self.is_unchanged_at(seen, await self.store.head(self.head.key))
 
     async def _a_name_was_decided(self) -> bool:
         """Whether a transaction that keeps a name was committed, and the name is not in the state yet."""
@@ -118,8 +121,11 @@ class Tier1:
 
     async def is_stored(self, seen: Seen) -> bool:
         """Whether the manifest still is the one a state was made from."""
-        info = await self.store.head(self.head.key)
-        return (None if info is None else info.version) == seen.version
+        return seen.was_made_from(await self.store.head(self.head.key))
+
+    async def is_unchanged_at(self, seen: Seen, manifest: ObjectInfo | None) -> bool:
+        """`is_unchanged`, for who has looked at the manifest itself."""
+        return seen.was_made_from(manifest) and not await self._a_name_was_decided()
 
     async def advance(self, held: Held[Manifest] | None) -> None:
         """Carry the state forward to a manifest that was read or written; one that is older is passed over."""

@@ -26,6 +26,8 @@ PARTITIONS_OF_AN_EVENT_MAX = 100_000
 # One object name and one of its segments: what every store and every file system takes.
 KEY_BYTES_MAX = 1024
 KEY_SEGMENT_BYTES_MAX = 255
+# Names that were found fit to be one, so that they are not looked through again.
+KEYS_CHECKED_KEPT_MAX = 4096
 
 # One part of an asset's name: keeps table folders and file names within a segment.
 ASSET_NAME_CHARS_MAX = 128
@@ -57,6 +59,10 @@ LOCAL_LOCK_SHARDS = 4096
 
 # Files that one thread looks at in one go: one that the disk does not answer for holds up no more than these.
 LOCAL_HEADS_TOGETHER_MAX = 16
+# A look at files that takes longer keeps everybody else waiting; after so many in turn, threads look for a while.
+LOCAL_LOOK_S_MAX = 0.01
+LOCAL_LOOKS_SLOW_MAX = 3
+LOCAL_LOOK_REST_S = 10.0
 
 # A request to a store, and reaching it at all; and how often a read is repeated.
 STORE_REQUEST_TIMEOUT_S = 60
@@ -188,6 +194,13 @@ LISTINGS_REMEMBERED_MAX = 256
 
 # Tables whose pointer and metadata a server remembers.
 POINTER_CACHE_TABLES_MAX = 4096
+
+# What is the same for request after request, and kept: tags of answers, routes of paths that are not too long, names of hosts.
+HOSTS_KEPT_MAX = 64
+SCOPES_KEPT_MAX = 256
+ETAGS_KEPT_MAX = 4096
+ROUTES_KEPT_MAX = 4096
+ROUTES_KEPT_PATH_BYTES_MAX = 500
 
 # Answers about tables and views that a server keeps as bytes, plain and packed.
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024

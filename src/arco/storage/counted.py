@@ -4,14 +4,15 @@ Nothing else changes: no wait, no retry, no outcome. Round trips are counted as 
 another one of the same operation has ended is one trip later than it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from arco.kernel.clock import Clock
-from arco.storage.port import Condition, HasFolders, Object, ObjectInfo, ObjectStore, Outcome, Page, SignedMethod
+from arco.storage.local import LocalStore
+from arco.storage.port import Condition, LooksAtOnce, Object, ObjectInfo, ObjectStore, Outcome, Page, SignedMethod
 
 T = TypeVar("T")
 
@@ -85,21 +86,30 @@ class CountedStore:
             self._counter.store_request(trips.operation, kind, self._clock.monotonic_s() - began_s)
 
 
-class CountedFolders(CountedStore):
-    """The same of a store whose names lie in real folders."""
+class CountedFolders(CountedStore, LooksAtOnce):
+    """The same of a folder on a disk."""
 
-    def __init__(
-        self, inner: ObjectStore, make_folder: Callable[[str], Awaitable[None]], counter: Counter, clock: Clock
-    ) -> None:
-        super().__init__(inner, counter, clock)
-        self._make_folder = make_folder
+    def __init__(self, folder: LocalStore, counter: Counter, clock: Clock) -> None:
+        super().__init__(folder, counter, clock)
+        self._folder = folder
 
     async def make_folder(self, prefix: str) -> None:
-        await self._make_folder(prefix)
+        await self._folder.make_folder(prefix)
+
+    def look(self, keys: Sequence[str]) -> list[ObjectInfo | None] | None:
+        began_s = self._clock.monotonic_s()
+        found = self._folder.look(keys)
+        if found is not None:
+            trips = _current.get()
+            trips.count += 1
+            took_s = self._clock.monotonic_s() - began_s
+            for _ in keys:
+                self._counter.store_request(trips.operation, "head", took_s / len(keys))
+        return found
 
 
 def counted(store: ObjectStore, counter: Counter, clock: Clock) -> ObjectStore:
     """The store, with somebody who counts; it can do what it could."""
-    if isinstance(store, HasFolders):
-        return CountedFolders(store, store.make_folder, counter, clock)
+    if isinstance(store, LocalStore):
+        return CountedFolders(store, counter, clock)
     return CountedStore(store, counter, clock)

@@ -1,28 +1,63 @@
-"""Looking at many files in one go: heads that are asked for in one turn of the event loop go to one thread together.
+"""Looking at objects without reading them, several at once: what a load does instead of loading.
 
-Looking at a file takes microseconds, handing work to a thread and back takes a hundred. A load looks at three files side by
-side, and many loads are under way at once. What must never enter: anything that waits for a flush; those go to their own threads.
+On a disk of this machine a look takes microseconds, and handing it to a thread and back a hundred. So it is done at once, in the
+event loop, as long as the disk is that fast; after slow looks threads do it for a while, and what is asked for in one turn of the
+loop goes to one thread together. What must never enter: anything that waits for a flush; those go to their own threads.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
+from arco.kernel.clock import Clock
 from arco.kernel.errors import ArcoError
-from arco.kernel.limits import LOCAL_HEADS_TOGETHER_MAX
-from arco.storage.port import ObjectInfo
+from arco.kernel.limits import LOCAL_HEADS_TOGETHER_MAX, LOCAL_LOOK_REST_S, LOCAL_LOOK_S_MAX, LOCAL_LOOKS_SLOW_MAX
+from arco.storage.port import LooksAtOnce, ObjectInfo, ObjectStore
 
 Found = ObjectInfo | OSError | ArcoError | None
 _Asked = tuple[str, "asyncio.Future[ObjectInfo | None]"]
 
 
-class Heads:
-    """The heads of one store. A loop that ends takes those with it that it asked for."""
+async def heads_of(*asked: tuple[ObjectStore, str]) -> list[ObjectInfo | None]:
+    """The heads of some objects, in one round trip. Raises what went wrong after all of them have been asked for."""
+    store = asked[0][0]
+    if all(other is store for other, _ in asked) and isinstance(store, LooksAtOnce):
+        found = store.look([key for _, key in asked])
+        if found is not None:
+            return found
+    told = await asyncio.gather(*(other.head(key) for other, key in asked), return_exceptions=True)
+    return [_or_raised(one) for one in told]
 
-    def __init__(self, threads: Executor, head: Callable[[str], ObjectInfo | None]) -> None:
+
+def _or_raised(told: ObjectInfo | BaseException | None) -> ObjectInfo | None:
+    if isinstance(told, BaseException):
+        raise told
+    return told
+
+
+class Heads:
+    """The heads of one folder. A loop that ends takes those with it that it asked for."""
+
+    def __init__(self, threads: Executor, head: Callable[[str], ObjectInfo | None], clock: Clock) -> None:
         self._threads = threads
         self._head = head
+        self._clock = clock
+        self._slow_in_turn = 0
+        self._rests_until_s = 0.0
         self._asked: dict[asyncio.AbstractEventLoop, list[_Asked]] = {}
+
+    def look(self, keys: Sequence[str]) -> list[ObjectInfo | None] | None:
+        """Here and now, unless looks take long. One that did may have waited for the processor; several waited for the disk."""
+        began_s = self._clock.monotonic_s()
+        if began_s < self._rests_until_s:
+            return None
+        try:
+            return [self._head(key) for key in keys]
+        finally:
+            ended_s = self._clock.monotonic_s()
+            self._slow_in_turn = self._slow_in_turn + 1 if ended_s - began_s > LOCAL_LOOK_S_MAX else 0
+            if self._slow_in_turn >= LOCAL_LOOKS_SLOW_MAX:
+                self._slow_in_turn, self._rests_until_s = 0, ended_s + LOCAL_LOOK_REST_S
 
     def ask(self, key: str) -> "asyncio.Future[ObjectInfo | None]":
         loop = asyncio.get_running_loop()

@@ -43,6 +43,7 @@ from arco.storage.port import (
     Condition,
     Landed,
     Listed,
+    LooksAtOnce,
     Lost,
     Matches,
     Object,
@@ -299,7 +300,7 @@ class LocalFiles:
         self._held = self._temporaries = None
 
 
-class LocalStore:
+class LocalStore(LooksAtOnce):
     """`LocalFiles` as an object store: each call runs on a thread, so that syncs of one group go to the disk together."""
 
     def __init__(self, root: str, clock: Clock, entropy: Entropy, *, sync: bool = True, disk: Disk | None = None) -> None:
@@ -309,7 +310,7 @@ class LocalStore:
         # Threads of their own: who waits for a folder holds one of those above, and all of them may wait.
         self._folder_threads = ThreadPoolExecutor(LOCAL_FOLDER_THREADS, thread_name_prefix="arco-folders")
         self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync, together=self._on_threads)
-        self._heads = Heads(self._threads, self._files.head)
+        self._heads = Heads(self._threads, self._files.head, clock)
 
     def _on_threads(self, work: Sequence[Callable[[], None]]) -> None:
         """All of it at the same time, the last here; raises what went wrong after all of it has ended."""
@@ -328,9 +329,12 @@ class LocalStore:
         try:
             return await work
         except OSError as error:
-            if error.errno == errno.ENOENT:
-                self._files.forget_folders()
-            raise _refused(self._root, error) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> ArcoError:
+        if error.errno == errno.ENOENT:
+            self._files.forget_folders()
+        return _refused(self._root, error)
 
     async def get(self, key: str) -> Object | None:
         return await self._run(self._files.get, key)
@@ -339,7 +343,14 @@ class LocalStore:
         return await self._run(self._files.get_range, key, start, length)
 
     async def head(self, key: str) -> ObjectInfo | None:
-        return await self._told(self._heads.ask(key))
+        found = self.look((key,))
+        return await self._told(self._heads.ask(key)) if found is None else found[0]
+
+    def look(self, keys: Sequence[str]) -> list[ObjectInfo | None] | None:
+        try:
+            return self._heads.look(keys)
+        except OSError as error:
+            raise self._refusal(error) from error
 
     async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         return await self._run(self._files.put, key, data, condition)

@@ -9,13 +9,16 @@ dies by a tombstone swung with `Matches`; upkeep removes the tombstone later.
 """
 
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NewType, Protocol, runtime_checkable
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
-from arco.kernel.limits import KEY_BYTES_MAX, KEY_SEGMENT_BYTES_MAX
+from arco.kernel.limits import KEY_BYTES_MAX, KEY_SEGMENT_BYTES_MAX, KEYS_CHECKED_KEPT_MAX
 
 Version = NewType("Version", str)
 """What a store says about one write of one object: an ETag or a generation. Compared for equality, never read."""
@@ -153,6 +156,14 @@ class HasFolders(Protocol):
     async def make_folder(self, prefix: str) -> None: ...
 
 
+class LooksAtOnce(ABC):
+    """A store that can look at objects without waiting: a folder on a disk of this machine."""
+
+    @abstractmethod
+    def look(self, keys: Sequence[str]) -> list[ObjectInfo | None] | None:
+        """The heads of some objects; None while that would keep everybody else waiting."""
+
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED_ROOT = ".arco"
 """The local adapter's own folder: temporaries and locks. Reserved everywhere, so that a bucket can be copied to a folder."""
@@ -186,6 +197,7 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
+@lru_cache(KEYS_CHECKED_KEPT_MAX)
 def _objection(key: str) -> str | None:
     if not key:
         return "is empty"

@@ -11,7 +11,9 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from arco.kernel.limits import HOSTS_KEPT_MAX
 from arco.kernel.secret import Secret
 from arco.surface.http.exchange import Response
 from arco.surface.http.failures import refusal
@@ -70,6 +72,7 @@ def host_of(headers: Mapping[str, str]) -> str | None:
     return host if _HOST.fullmatch(host) else None
 
 
+@lru_cache(HOSTS_KEPT_MAX)
 def _is_here(host: str) -> bool:
     found = _HOST.fullmatch(host)
     if found is None:

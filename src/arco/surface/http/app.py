@@ -22,7 +22,7 @@ from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
 from arco.surface.http.crew import Crew
-from arco.surface.http.exchange import Request, Response, decode_query, split_path
+from arco.surface.http.exchange import Request, Response, decode_query
 from arco.surface.http.failures import failure, hidden, no_room, overdue, refusal
 from arco.surface.http.handed_over import HANDED_OVER, asked, done_for, heard
 from arco.surface.http.iceberg import iceberg_routes
@@ -114,7 +114,7 @@ class App:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
-            found = self.routes.find(call.method, split_path(call.raw_path))
+            found = self.routes.at(call.method, call.raw_path)
             if isinstance(found, Found):
                 call.route = found.route
                 trips.operation = operation_of(call)
@@ -257,7 +257,7 @@ def operation_of(call: Call) -> str:
     return NO_ROUTE if call.route is None else f"{call.method} {call.route.template}"
 
 
-def _not_here(methods: set[str]) -> Response:
+def _not_here(methods: frozenset[str]) -> Response:
     if not methods:
         return refusal(404, "there is no such route")
     return refusal(405, "this route does not take that method", Allow=", ".join(sorted(methods)))

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from arco.catalog.catalog import Catalog
@@ -13,7 +14,7 @@ from arco.iceberg.responses import Snapshots
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.limits import LIST_PAGE_KEYS_MAX
+from arco.kernel.limits import ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, SCOPES_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
 from arco.surface.http.exchange import Request
@@ -35,7 +36,7 @@ class Resource:
         self._state = state
 
     def scope(self, request: Request) -> Scope:
-        return Scope.parse_prefix(request.segments[0])
+        return _scope_of(request.segments[0])
 
     def catalog(self, request: Request) -> Catalog:
         return self._state.catalog(self.scope(request))
@@ -44,6 +45,11 @@ class Resource:
         """The request's idempotency key, bound to what is asked."""
         given = request.headers.get("idempotency-key")
         return self.catalog(request).parts.markers.request_key(given, operation, request.hash(body))
+
+
+@lru_cache(SCOPES_KEPT_MAX)
+def _scope_of(prefix: str) -> Scope:
+    return Scope.parse_prefix(prefix)
 
 
 def levels_of(request: Request) -> Levels:
@@ -73,6 +79,7 @@ def flag_of(request: Request, name: str) -> bool:
     return text == "true"
 
 
+@lru_cache(ETAGS_KEPT_MAX)
 def etag_of(location: str, mode: Snapshots = Snapshots.ALL) -> str:
     return f'"{fingerprint("etag", mode, location)[:32]}"'
 

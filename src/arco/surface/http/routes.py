@@ -7,8 +7,10 @@ route is a tuple of segments; None stands for one that is left open.
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
-from arco.surface.http.exchange import Request, Response
+from arco.kernel.limits import ROUTES_KEPT_MAX, ROUTES_KEPT_PATH_BYTES_MAX
+from arco.surface.http.exchange import Request, Response, split_path
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -84,6 +86,15 @@ class Routes:
         self._by_shape: dict[tuple[int, str | None, str | None], list[Route]] = {}
         for one in routes:
             self._by_shape.setdefault(_shape(one.pattern), []).append(one)
+        self._kept = lru_cache(ROUTES_KEPT_MAX)(self._at)
+
+    def at(self, method: str, raw_path: bytes) -> Found | frozenset[str]:
+        """`find`, for a path as it was sent. Clients ask for the same few tables again and again."""
+        look = self._kept if len(raw_path) <= ROUTES_KEPT_PATH_BYTES_MAX else self._at
+        return look(method, raw_path)
+
+    def _at(self, method: str, raw_path: bytes) -> Found | frozenset[str]:
+        return self.find(method, split_path(raw_path))
 
     def __iter__(self) -> Iterator[Route]:
         return (one for some in self._by_shape.values() for one in some)
@@ -94,7 +105,7 @@ class Routes:
         for shape in ((length, first, last), (length, first, None), (length, None, last), (length, None, None)):
             yield from self._by_shape.get(shape, ())
 
-    def find(self, method: str, segments: list[str]) -> Found | set[str]:
+    def find(self, method: str, segments: list[str]) -> Found | frozenset[str]:
         """The route of a request; or the methods that its path takes, none if there is no such path."""
         by_method: dict[str, Found] = {}
         for one in self._candidates(segments):
@@ -107,7 +118,7 @@ class Routes:
         # What can be got can be asked about.
         if method == "HEAD" and "GET" in by_method:
             return by_method["GET"]
-        return set(by_method) | ({"HEAD"} if "GET" in by_method else set())
+        return frozenset(by_method) | ({"HEAD"} if "GET" in by_method else set())
 
 
 def _shape(pattern: tuple[str | None, ...]) -> tuple[int, str | None, str | None]:

@@ -129,8 +129,10 @@ class Tables(RelationResource):
 
     async def _given(self, request: Request, metadata: TableMetadata, levels: Levels, name: str) -> Delegation:
         """Whatever the metadata came from, credentials are new."""
-        scope = self.scope(request)
         vending = self._state.for_clients.vending
+        if vending is None:
+            return Delegation()
+        scope = self.scope(request)
         return await delegated(vending, request, scope, metadata, refresh_path(scope, levels, name))
 
     def _shown(self, metadata: TableMetadata, location: str, mode: Snapshots, given: Delegation) -> Response:

@@ -4,7 +4,7 @@ A subject turns requests into metadata and metadata into bytes; it is pure. Ever
 pointers, receipts, history) is the same for all and lives in `commits.py` and `relations.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -29,7 +29,11 @@ class Facts:
     snapshot_id: int | None
     last_sequence_number: int
     refs: dict[str, Ref]
-    previous_locations: tuple[str, ...]
+    metadata_log: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def previous_locations(self) -> tuple[str, ...]:
+        return tuple(str(entry.get("metadata-file")) for entry in self.metadata_log)
 
 
 class Subject(Protocol[M, R_contra, C_contra]):
@@ -89,8 +93,7 @@ class Tables:
         found = table.facts(metadata)
         refs = {name: Ref(ref.snapshot_id, ref.type) for name, ref in found.refs.items()}
         log: list[dict[str, Any]] = metadata.document.get("metadata-log", [])
-        previous = tuple(str(entry.get("metadata-file")) for entry in log)
-        return Facts(found.last_updated_ms, found.current_snapshot_id, found.last_sequence_number, refs, previous)
+        return Facts(found.last_updated_ms, found.current_snapshot_id, found.last_sequence_number, refs, log)
 
     def created(self, request: CreateTable, uuid: str, location: str, now_ms: int, allowed: Allowed) -> TableMetadata:
         guardrails.check_properties(request.properties)
@@ -143,7 +146,7 @@ class Views:
         return _metadata_file(metadata, name)
 
     def facts(self, metadata: ViewMetadata) -> Facts:
-        return Facts(int(metadata.current_version["timestamp-ms"]), None, 0, {}, ())
+        return Facts(int(metadata.current_version["timestamp-ms"]), None, 0, {})
 
     def created(self, request: CreateView, uuid: str, location: str, now_ms: int, allowed: Allowed) -> ViewMetadata:
         guardrails.check_properties(request.properties)

@@ -307,7 +307,7 @@ COMMIT_REQUIREMENTS_MAX = 1_000
 # One metadata file, uncompressed: it is held in memory whole.
 METADATA_BYTES_MAX = 256 * 1024 * 1024
 
-# How far ahead of our own clock a snapshot's time may lie.
+# How far ahead of our own clock the time of a snapshot, of a view's version or of a registered file may lie.
 SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
 
 # Tasks of one plan: a request that expands to more is almost always a mistake.

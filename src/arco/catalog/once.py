@@ -53,13 +53,13 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
 
 
 async def submit_once(
-    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author, body: str = ""
+    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author
 ) -> Answer:
-    """For what is one operation of tier 1 and no more. `body` is what the first attempt answers, and every retry."""
+    """For what is one operation of tier 1 and no more."""
 
     async def act(marker: Marker) -> Answer:
         await ws.committer.submit(operation(marker), since=marker.since, author=author)
-        return Answer(200, body=body)
+        return Answer(200)
 
     return await once(ws, key, begin, act)
 

@@ -42,6 +42,7 @@ class Found:
 
     sequence: int
     void: bool
+    commit_id: str
 
 
 class Tier1:
@@ -202,6 +203,15 @@ class Tier1:
             place, number = commit.previous_id, commit.sequence - 1
         return None
 
+    async def recorded(self, key_hash: str, since: int) -> Operation | None:
+        """The operation after `since` under this key, with what came of it when it was applied, in the state that is known."""
+        found = await self.find_key(key_hash, since)
+        if found is None:
+            return None
+        inline = next((one for one in self.manifest.tail if one.sequence == found.sequence), None)
+        commit = inline or await self._commit(found.commit_id)
+        return next(one for one in commit.operations if one.key_hash == key_hash)
+
     async def chain(self) -> AsyncIterator[Commit]:
         """All commits of the state that is known, the last one first. One request each."""
         place = self.manifest.last_commit_id
@@ -223,4 +233,4 @@ async def _nothing() -> None:
 
 
 def _found(commit: Commit, operation: Operation) -> Found:
-    return Found(commit.sequence, isinstance(operation, Void))
+    return Found(commit.sequence, isinstance(operation, Void), commit.id)

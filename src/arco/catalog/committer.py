@@ -160,7 +160,7 @@ class Committer:
                 return
             group = [waiting for waiting in group if not waiting.settled.done()]
         for waiting in group:
-            # Every swing is known to have been lost. No refusal: there is nothing wrong with the request, and nothing to remember.
+            # Every swing is known to have been lost. No refusal: nothing is wrong with the request, and nothing to remember.
             _refuse(waiting, RetryLater("the catalog was changed by others all the time"))
 
     def _own(self, operation: Operation) -> _Waiting:

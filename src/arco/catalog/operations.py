@@ -26,7 +26,7 @@ class DropNamespace(_Operation, frozen=True, tag="drop_namespace"):
 
 
 class ChangeNamespace(_Operation, frozen=True, tag="change_namespace", omit_defaults=True):
-    """`removed` are those of the removals that were there. It is said by whoever applies it, on the state that it is applied to."""
+    """`removed` are those of the removals that were there. Whoever applies it says so, of the state that it is applied to."""
 
     levels: Levels
     removals: tuple[str, ...]

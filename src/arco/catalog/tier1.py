@@ -191,8 +191,10 @@ class Tier1:
 
         What is remembered answers at once; further back the chain of commit objects is read.
         """
-        if key_hash in self._keys:
-            return self._keys[key_hash]
+        known = self._keys.get(key_hash)
+        if known is not None:
+            # The newest under this key. An older one is of an earlier request: a key that says no time may come again.
+            return known if known.sequence > since else None
         place = self._commit_before_keys
         number = self._keys_from - 1
         while place is not None and number > since:

@@ -8,9 +8,11 @@ from arco.catalog.idempotency import RequestKey, State
 from arco.catalog.inventory import Inventory, NewTable
 from arco.catalog.model import Format
 from arco.catalog.namespaces import Changes, change_namespace
+from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import InvalidInput, OutcomeUnknown, RetryLater
+from arco.kernel.ids import new_uuid7
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
-from unit.catalog.ground import MANIFEST, NAMESPACE, POINTER, Ground, Server, story
+from unit.catalog.ground import MANIFEST, MARKER, NAMESPACE, POINTER, Ground, Server, story
 
 CSV = NewTable(NAMESPACE, "files", Format.CSV, "s3://other/files")
 
@@ -156,3 +158,39 @@ async def test_who_is_never_quick_enough_is_told_to_come_again_and_is_done_then(
     assert held.value.state is State.IN_PROGRESS
     await one.make_namespace("new", "K")
     assert ("new",) in (await two.ws.tier1.current()).names.namespaces
+
+
+# A key without a time, used again when its marker is gone
+
+ANY = "6f1b2a9c-1b7e-4c1e-8f0a-5a1c0d2e3f40"
+
+
+async def forget_markers(ground: Ground) -> None:
+    for entry in (await ground.store.list_page("")).entries:
+        if MARKER in entry.key:
+            await ground.store.delete(entry.key)
+
+
+@pytest.mark.parametrize("slept", [False, True], ids=["by who did it", "by who has slept"])
+def test_a_key_that_comes_again_after_its_marker_is_gone_is_a_new_request(slept):
+    @story
+    async def told() -> None:
+        ground = Ground()
+        one, two = ground.server(any_key=True), ground.server(any_key=True)
+        await one.found()
+        await two.ws.tier1.current()
+        await one.make_namespace("a", ANY)
+        await one.settle()
+        await forget_markers(ground)
+        await (two if slept else one).make_namespace("b", ANY)
+        assert ("b",) in (await one.ws.tier1.current()).names.namespaces
+
+    told()
+
+
+@pytest.mark.parametrize("any_key", [False, True])
+def test_a_key_in_capitals_is_the_same_key(any_key):
+    server = Ground().server(any_key=any_key)
+    key = new_uuid7(server.ws.clock, SeededEntropy("key"))
+    keys = [server.ws.markers.request_key(spelled, "drop", "") for spelled in (key, key.upper(), key.title())]
+    assert keys == [RequestKey(key, "drop", "")] * 3

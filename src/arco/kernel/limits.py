@@ -180,14 +180,17 @@ UPKEEP_EXAMPLES_MAX = 1_000
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
-# Metadata files kept in memory: bounds a server with many tables.
+# Metadata files that a workspace keeps in memory as they are stored: so many, and so many bytes.
 METADATA_CACHE_FILES_MAX = 2048
+METADATA_CACHE_BYTES_MAX = 128 * 1024 * 1024
 
 # Namespaces whose names a server keeps in order.
 LISTINGS_REMEMBERED_MAX = 256
 
-# Tables whose pointer and metadata a server remembers.
+# Tables, or views, of a workspace whose pointer and metadata a server remembers: so many, and so many bytes as JSON. Read into
+# memory it is three to five times that.
 POINTER_CACHE_TABLES_MAX = 4096
+POINTER_CACHE_BYTES_MAX = 128 * 1024 * 1024
 
 # Answers about tables and views that a server keeps as bytes, plain and packed.
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024

@@ -242,7 +242,7 @@ def test_a_key_that_is_none_is_refused(catalog: Ground, key: str) -> None:
 
 NO_SENSE = (
     *("pageToken=zz", "pageToken=%00", "pageToken=ff", "pageSize=0", "pageSize=-1", "pageSize=x", "pageSize=1.5"),
-    *("pageSize=99999999", "pageSize=1&pageSize=2", "parent=%1F", "parent=a%1F", "parent=%00", "parent=a&parent=b"),
+    *("pageSize=1&pageSize=2", "parent=%1F", "parent=a%1F", "parent=%00", "parent=a&parent=b"),
     "pageSize=" + "9" * 5000,
 )
 
@@ -250,6 +250,11 @@ NO_SENSE = (
 @pytest.mark.parametrize("query", NO_SENSE)
 def test_a_query_that_makes_no_sense_is_refused(catalog: Ground, query: str) -> None:
     assert catalog.send("GET", f"{NAMESPACES}?{query}").status in {400, 404}
+
+
+def test_who_asks_for_more_than_a_page_has_gets_a_page(catalog: Ground) -> None:
+    """A size is an upper bound in Iceberg's words."""
+    assert catalog.send("GET", f"{NAMESPACES}?pageSize=99999999").status == 200
 
 
 @pytest.mark.parametrize("table", ["%00", "%0A%1B", "x" * 3000, "..%2F.."])

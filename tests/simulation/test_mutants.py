@@ -36,6 +36,31 @@ def test_the_table_of_rules_names_what_exists() -> None:
     assert not missing
 
 
+def test_every_planted_bug_is_written_down() -> None:
+    """In the tables of docs/invariants.md, or in the decision that it belongs to."""
+    pages = [ROOT / "docs" / "invariants.md", *(ROOT / "docs" / "adr").glob("*.md")]
+    written = "\n".join(page.read_text() for page in pages)
+    assert [mutant.name for mutant in MUTANTS if f"`{mutant.name}`" not in written] == []
+
+
+def test_a_planted_bug_that_takes_a_rule_away_stands_beside_that_rule() -> None:
+    rows = [line for line in (ROOT / "docs" / "invariants.md").read_text().splitlines() if line.startswith("|")]
+    ruled = [(mutant.name, rule) for mutant in MUTANTS for rule in _rules(mutant)]
+    assert len(ruled) > 50
+    missing = [(name, rule) for name, rule in ruled if not any(_is_of(rule, row) and f"`{name}`" in row for row in rows)]
+    assert missing == []
+
+
+def _rules(mutant: Mutant) -> list[str]:
+    """The rules that a guard names: `(rule C8)`, `(rules P2 and N1)`."""
+    named = re.search(r"\(([^()]*\brules? [^()]*)\)", mutant.guard)
+    return re.findall(r"\b[CNTUFP][0-9]+\b", named[1]) if named else []
+
+
+def _is_of(rule: str, row: str) -> bool:
+    return re.search(rf"^\|[^|]*\b{rule}\b", row) is not None
+
+
 def test_there_are_planted_bugs() -> None:
     assert len(MUTANTS) >= 15
 

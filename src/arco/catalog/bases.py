@@ -4,14 +4,15 @@ Memory is only ever a guess. A load checks it with the store before it answers, 
 swing, and a refusal is never made from it.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Subject
 from arco.catalog.workspace import Workspace
-from arco.kernel.limits import POINTER_CACHE_TABLES_MAX
+from arco.iceberg.metadata_file import plain_size
+from arco.kernel.kept import Kept
+from arco.kernel.limits import POINTER_CACHE_BYTES_MAX, POINTER_CACHE_TABLES_MAX
 from arco.storage.cas import Held
 
 M = TypeVar("M")
@@ -36,25 +37,25 @@ class Bases(Generic[M]):
     def __init__(self, workspace: Workspace, subject: Subject[M, Any, Any]) -> None:
         self._ws = workspace
         self._subject = subject
-        self._known: OrderedDict[str, Base[M]] = OrderedDict()
+        self._known: Kept[str, Base[M]] = Kept(bytes_max=POINTER_CACHE_BYTES_MAX, things_max=POINTER_CACHE_TABLES_MAX)
 
     def known(self, uuid: str) -> Base[M] | None:
         return self._known.get(uuid)
 
     def remember(self, base: Base[M]) -> None:
-        """Never what a transaction may change without touching the pointer."""
+        """Never what a transaction may change without touching the pointer. A file that is not at hand has no size: it is kept
+        alone."""
         if base.pointer.value.pending is not None:
             return
         uuid = base.pointer.value.table_uuid
         known = self._known.get(uuid)
         if known is None or known.pointer.generation <= base.pointer.generation:
-            self._known[uuid] = base
-            self._known.move_to_end(uuid)
-        if len(self._known) > POINTER_CACHE_TABLES_MAX:
-            self._known.popitem(last=False)
+            data = self._ws.files.kept(base.location)
+            size_bytes = POINTER_CACHE_BYTES_MAX if data is None else plain_size(data, base.location)
+            self._known.put(uuid, base, size_bytes)
 
     def forget(self, uuid: str) -> None:
-        self._known.pop(uuid, None)
+        self._known.forget(uuid)
 
     async def read(self, uuid: str) -> Base[M] | None:
         """The table as it is now, from the store."""

@@ -25,7 +25,7 @@ from arco.catalog.turns import Turns
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, Conflict, GivenUp, OutcomeUnknown, TooLarge
+from arco.kernel.errors import ArcoError, Conflict, GivenUp, OutcomeUnknown, RetryLater, TooLarge
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
@@ -160,7 +160,8 @@ class Committer:
                 return
             group = [waiting for waiting in group if not waiting.settled.done()]
         for waiting in group:
-            _refuse(waiting, Conflict("the catalog was changed by others all the time", hint="try again"))
+            # Every swing is known to have been lost. No refusal: nothing is wrong with the request, and nothing to remember.
+            _refuse(waiting, RetryLater("the catalog was changed by others all the time"))
 
     def _own(self, operation: Operation) -> _Waiting:
         """An operation of our own, beside those that somebody waits for."""
@@ -184,7 +185,7 @@ class Committer:
                 _settle_as(waiting, found)
                 continue
             try:
-                draft.apply(waiting.operation, at_ms)
+                waiting.operation = draft.apply(waiting.operation, at_ms)
             except ArcoError as error:
                 alone = self._refusal(waiting.operation, at_ms)
                 (trial.refused if alone else trial.refused_by_others).append((waiting, alone or error))

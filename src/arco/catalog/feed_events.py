@@ -100,7 +100,8 @@ def _said(operation: Operation, commit: Commit, callings: Callings) -> Iterator[
         case CreateNamespace():
             yield _operation("create-namespace", namespace=list(operation.levels), properties=operation.properties)
         case ChangeNamespace():
-            updated, removed = list(operation.updates), list(operation.removals)
+            removed = list(operation.removals if operation.removed is None else operation.removed)
+            updated = list(operation.updates)
             levels = list(operation.levels)
             yield _operation("update-namespace-properties", namespace=levels, updated=updated, removed=removed)
         case DropNamespace():

@@ -147,6 +147,8 @@ class Markers:
         """The key of a request. One past its lifetime is refused before anything is written."""
         if key is None:
             return RequestKey(self._ulids.next(), operation, request_hash, durable=False)
+        # Some spell a UUID in capitals: the same key.
+        key = key.lower()
         if not self._require_uuid7 and not is_uuid7(IdempotencyKey(key)):
             return RequestKey(key, operation, request_hash)
         age_s = (self._clock.now_ms() - TimedIdempotencyKey(key).time_ms) / 1000
@@ -155,6 +157,10 @@ class Markers:
         if age_s < -IDEMPOTENCY_KEY_LEAD_S:
             raise InvalidInput("this Idempotency-Key lies in the future", hint="set the clock of the machine that made it")
         return RequestKey(key, operation, request_hash)
+
+    def may_come_again(self, key: RequestKey) -> bool:
+        """Whether a key may be used anew once its marker was collected: it says no time, so nobody can refuse it for its age."""
+        return key.durable and not self._require_uuid7 and time_said(key.key) is None
 
     def fresh(self, key: RequestKey, since: int) -> Marker:
         """A marker for a first attempt. `minted_ms` stays when it is taken over: what is made of it must stay the same."""

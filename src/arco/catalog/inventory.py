@@ -152,15 +152,18 @@ class Inventory:
 
     async def drop(self, place: Place, *, purge: bool, key: RequestKey, author: Author) -> None:
         """Take a name away, restorable for a while."""
-        entry = (await self.names()).entries.get(place)
-        if entry is not None and entry.format is Format.ICEBERG:
-            await self._relations(entry).drop(*place, purge=purge, key=key, author=author)
-            return
-        if purge and entry is not None:
-            raise InvalidInput(f"the files of {dotted(*place)} are not Arco's to purge", hint="drop it without purge")
 
-        def operation(marker: Marker) -> Operation:
-            return Drop(
+        async def begin() -> Marker:
+            entry = await self.find(place)
+            if purge and entry.format is not Format.ICEBERG:
+                raise InvalidInput(f"the files of {dotted(*place)} are not Arco's to purge", hint="drop it without purge")
+            return self._catalog.tables.first_marker(key, entry.uuid, entry.binding)
+
+        async def act(marker: Marker) -> Answer:
+            entry = self._ws.tier1.names.identity(marker.table_uuid or "")
+            if entry is not None and entry.format is Format.ICEBERG:
+                return await self._relations(entry).dropped(*place, marker, purge=purge, key=key, author=author)
+            operation = Drop(
                 key_hash=key.hash,
                 uuid=marker.table_uuid or "",
                 binding=marker.binding or 1,
@@ -168,8 +171,10 @@ class Inventory:
                 purge=False,
                 principal=author.principal,
             )
+            await self._ws.committer.submit(operation, since=marker.since, author=author)
+            return Answer(204)
 
-        await submit_once(self._ws, key, self._marker_of(place, key), operation, author)
+        await once(self._ws, key, begin, act)
 
     async def undrop(self, lost: DropRef, to: Place | None, key: RequestKey, author: Author) -> Place:
         """Give what was dropped its name back, or another; tier 1 first, then the pointer (N3). The name it has now."""
@@ -182,8 +187,8 @@ class Inventory:
 
         async def act(marker: Marker) -> Answer:
             uuid = marker.table_uuid or ""
-            dropped = self._ws.tier1.names.dropped.get(uuid)
-            entry = self._ws.tier1.names.by_uuid(uuid) if dropped is None else dropped.entry
+            names = self._ws.tier1.names
+            dropped, entry = names.dropped.get(uuid), names.identity(uuid)
             if entry is None:
                 raise NotFound(f"{lost} cannot be restored: it was purged meanwhile")
             levels, name = to or (entry.namespace, entry.name)

@@ -5,8 +5,6 @@ name, and whoever finds the file there adopts its bytes: a stalled attempt and i
 different requests can never share one. In a group the hash also covers the file that the commit stands behind.
 """
 
-from collections import OrderedDict
-
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.locations import Locations
 from arco.catalog.policy import LocationPolicy
@@ -15,7 +13,8 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
-from arco.kernel.limits import METADATA_CACHE_FILES_MAX
+from arco.kernel.kept import Kept
+from arco.kernel.limits import METADATA_CACHE_BYTES_MAX, METADATA_CACHE_FILES_MAX
 from arco.storage.port import Absent, HasFolders, Landed, Lost, ObjectStore
 from arco.storage.readback import put_settled
 
@@ -34,7 +33,7 @@ class MetadataFiles:
         self._policy = policy
         self._clock = clock
         self._entropy = entropy
-        self._cache: OrderedDict[str, bytes] = OrderedDict()
+        self._kept: Kept[str, bytes] = Kept(bytes_max=METADATA_CACHE_BYTES_MAX, things_max=METADATA_CACHE_FILES_MAX)
 
     def name(self, key: RequestKey, commit_number: int, behind: str | None = None) -> str:
         """The file name of one commit of one request. `behind`: the file of the commit before it, if that has not landed yet.
@@ -80,9 +79,9 @@ class MetadataFiles:
         return None if info is None else info.modified_ms
 
     async def find(self, location: str) -> bytes | None:
-        if location in self._cache:
-            self._cache.move_to_end(location)
-            return self._cache[location]
+        kept = self._kept.get(location)
+        if kept is not None:
+            return kept
         store, key = self.where(location)
         found = await store.get(key)
         if found is None:
@@ -112,10 +111,12 @@ class MetadataFiles:
             raise InvalidInput(f"location {clip(location, 300)!r} is outside the root", hint="use a location inside it")
         return outside
 
+    def kept(self, location: str) -> bytes | None:
+        """A file's bytes, if they are at hand."""
+        return self._kept.get(location)
+
     def _remember(self, location: str, data: bytes) -> None:
-        self._cache[location] = data
-        if len(self._cache) > METADATA_CACHE_FILES_MAX:
-            self._cache.popitem(last=False)
+        self._kept.put(location, data, len(data))
 
 
 def no_file(location: str) -> NotFound:

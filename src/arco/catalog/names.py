@@ -80,6 +80,11 @@ class Names:
         place = self.places.get(uuid)
         return None if place is None else self.entries[place]
 
+    def identity(self, uuid: str) -> Entry | None:
+        """What has this identity, or had it and can be restored."""
+        dropped = self.dropped.get(uuid)
+        return self.by_uuid(uuid) if dropped is None else dropped.entry
+
     def members(self, levels: Levels, kind: Kind) -> tuple[Entry, ...]:
         """The tables or views of a namespace, by name. Remembered until one of them changes: lists are asked page by page."""
         self.namespace(levels)
@@ -171,15 +176,15 @@ class Draft:
         self._reserved = _Layer(names.reserved)
         self._growth: dict[Levels, int] = {}
 
-    def apply(self, operation: Operation, at_ms: int) -> None:
-        """Try one operation. An error leaves the draft as it was."""
+    def apply(self, operation: Operation, at_ms: int) -> Operation:
+        """Try one operation: as it is to be recorded, with what came of it. An error leaves the draft as it was."""
         match operation:
             case CreateNamespace():
                 self._create_namespace(operation, at_ms)
             case DropNamespace():
                 self._drop_namespace(operation)
             case ChangeNamespace():
-                self._change_namespace(operation, at_ms)
+                return self._change_namespace(operation, at_ms)
             case Create():
                 self._create(operation)
             case Drop():
@@ -196,6 +201,7 @@ class Draft:
                 self._keep(operation)
             case Void():
                 pass
+        return operation
 
     def merge(self) -> None:
         """Make everything that was tried the committed state."""
@@ -242,11 +248,13 @@ class Draft:
         self._namespaces.set(levels, None)
         self._grow(levels[:-1], -1)
 
-    def _change_namespace(self, operation: ChangeNamespace, at_ms: int) -> None:
+    def _change_namespace(self, operation: ChangeNamespace, at_ms: int) -> ChangeNamespace:
         namespace = self._need_namespace(operation.levels)
+        removed = tuple(one for one in operation.removals if one in namespace.properties)
         kept = {key: value for key, value in namespace.properties.items() if key not in operation.removals}
         changed = msgspec.structs.replace(namespace, properties=kept | operation.updates, updated_ms=at_ms)
         self._namespaces.set(operation.levels, changed)
+        return msgspec.structs.replace(operation, removed=removed)
 
     # Tables and views
 

@@ -2,13 +2,16 @@
 
 import msgspec
 
+from arco.catalog.answers import Answer
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.model import Levels
-from arco.catalog.once import submit_once
+from arco.catalog.once import Begin, once, submit_once
 from arco.catalog.operations import ChangeNamespace, CreateNamespace, DropNamespace, Operation
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import check_properties
+from arco.kernel.errors import OutcomeUnknown
 
 
 async def create_namespace(
@@ -34,22 +37,32 @@ class Changes(msgspec.Struct, frozen=True):
 async def change_namespace(
     ws: Workspace, levels: Levels, removals: tuple[str, ...], updates: dict[str, str], key: RequestKey, author: Author
 ) -> Changes:
-    """Set and remove properties. What was removed and what was missing is said as of the first time it was asked."""
+    """Set and remove properties. What was removed is said as the chain has it: by the state that the change was made on."""
     check_properties((*removals, *updates))
-    before = (await ws.tier1.current()).names.namespaces.get(levels)
-    had = {} if before is None else before.properties
     wanted = tuple(dict.fromkeys(removals))
-    changes = Changes(
-        tuple(sorted(updates)), tuple(one for one in wanted if one in had), tuple(one for one in wanted if one not in had)
-    )
-    operation = ChangeNamespace(key_hash=key.hash, levels=levels, removals=removals, updates=updates)
-    body = await _commit(ws, operation, key, author, msgspec.json.encode(changes).decode())
-    return msgspec.json.decode(body, type=Changes)
+    operation = ChangeNamespace(key_hash=key.hash, levels=levels, removals=wanted, updates=updates)
+
+    async def act(marker: Marker) -> Answer:
+        await ws.committer.submit(operation, since=marker.since, author=author)
+        with doubt():
+            done = await ws.tier1.recorded(key.hash, marker.since)
+        if not isinstance(done, ChangeNamespace):
+            raise OutcomeUnknown("this change is not in the chain as it is known here")
+        # Before it was recorded, everything counted as removed.
+        removed = wanted if done.removed is None else done.removed
+        missing = tuple(one for one in wanted if one not in removed)
+        return Answer(200, body=msgspec.json.encode(Changes(tuple(sorted(updates)), removed, missing)).decode())
+
+    answer = await once(ws, key, _first(ws, key), act)
+    return msgspec.json.decode(answer.body or "", type=Changes)
 
 
-async def _commit(ws: Workspace, operation: Operation, key: RequestKey, author: Author, body: str = "") -> str:
+async def _commit(ws: Workspace, operation: Operation, key: RequestKey, author: Author) -> None:
+    await submit_once(ws, key, _first(ws, key), lambda _: operation, author)
+
+
+def _first(ws: Workspace, key: RequestKey) -> Begin:
     async def begin() -> Marker:
         return ws.markers.fresh(key, ws.tier1.seen.sequence)
 
-    answer = await submit_once(ws, key, begin, lambda _: operation, author, body)
-    return answer.body or ""
+    return begin

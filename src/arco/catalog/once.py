@@ -39,13 +39,13 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     """
     with ws.markers.working(key):
         if not key.durable:
-            await _known(ws)
+            await _known(ws, key)
             first = await begin()
             await stage(first)
             return await act(first)
         with doubt():
             # The key may have been sent before: only our own claim says that nothing was done under it.
-            await _known(ws)
+            await _known(ws, key)
             begun = await _begun(ws, key, begin, stage)
             if begun is None:
                 return await _again(ws, key, act, stage)
@@ -53,20 +53,21 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
 
 
 async def submit_once(
-    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author, body: str = ""
+    ws: Workspace, key: RequestKey, begin: Begin, operation: Callable[[Marker], Operation], author: Author
 ) -> Answer:
-    """For what is one operation of tier 1 and no more. `body` is what the first attempt answers, and every retry."""
+    """For what is one operation of tier 1 and no more."""
 
     async def act(marker: Marker) -> Answer:
         await ws.committer.submit(operation(marker), since=marker.since, author=author)
-        return Answer(200, body=body)
+        return Answer(200)
 
     return await once(ws, key, begin, act)
 
 
-async def _known(ws: Workspace) -> None:
-    """A process that has read nothing would look for the key in the whole chain."""
-    if ws.tier1.held is None:
+async def _known(ws: Workspace, key: RequestKey) -> None:
+    """A process that has read nothing would look for the key in the whole chain; one that has not looked for long would take
+    what was done under a key of long ago for this request."""
+    if ws.tier1.held is None or ws.markers.may_come_again(key):
         await ws.tier1.current()
 
 

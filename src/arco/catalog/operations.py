@@ -25,10 +25,13 @@ class DropNamespace(_Operation, frozen=True, tag="drop_namespace"):
     levels: Levels
 
 
-class ChangeNamespace(_Operation, frozen=True, tag="change_namespace"):
+class ChangeNamespace(_Operation, frozen=True, tag="change_namespace", omit_defaults=True):
+    """`removed` are those of the removals that were there. Whoever applies it says so, of the state that it is applied to."""
+
     levels: Levels
     removals: tuple[str, ...]
     updates: dict[str, str]
+    removed: tuple[str, ...] | None = None
 
 
 class Create(_Operation, frozen=True, tag="create"):

@@ -39,7 +39,7 @@ from arco.kernel.errors import (
     Refresh,
 )
 from arco.kernel.ids import clip
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX, SWAP_ATTEMPTS_MAX
 from arco.storage.keys import prefix_of
 
 M = TypeVar("M")
@@ -96,6 +96,13 @@ class Registering(Generic[M]):
             raise InvalidInput(f"there is no metadata file {clip(location, 300)}", hint="check the location") from None
         except CorruptObject as error:
             raise InvalidInput(f"{clip(location, 300)} is not a metadata file: {error.message}") from error
+        changed_ms, now_ms = self._subject.facts(metadata).at_ms, self._ws.clock.now_ms()
+        if not 0 <= changed_ms <= now_ms + SNAPSHOT_LEAD_MS_MAX:
+            # Receipts lie under the day of a commit, and no later commit goes back behind it.
+            raise InvalidInput(
+                f"{clip(location, 300)}: its last change, at {changed_ms} ms, lies before 1970 or more than a day ahead",
+                hint="times are in milliseconds",
+            )
         place = self._subject.place(metadata)
         self._check_place(place, "location")
         check_locations(metadata, own_location=place, allowed=self._allowed)  # type: ignore[arg-type]

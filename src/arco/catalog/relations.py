@@ -236,14 +236,19 @@ class Relations(Generic[M, C]):
         """Take a table away, restorable for a while. The location of its last metadata."""
 
         async def act(marker: Marker) -> Answer:
-            binding = marker.binding or 1
-            tombstone = Tombstone(self._ws.ulids.next(), binding, purge, author.principal, key.hash)
-            with doubt():
-                location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
-            return Answer(204, metadata_location=location)
+            return await self.dropped(levels, name, marker, purge=purge, key=key, author=author)
 
         answer = await once(self._ws, key, self._marker_of(levels, name, key), act)
         return answer.metadata_location or ""
+
+    async def dropped(
+        self, levels: Levels, name: str, marker: Marker, *, purge: bool, key: RequestKey, author: Author
+    ) -> Answer:
+        """Take away what the marker of a drop says, whatever its name means by now."""
+        tombstone = Tombstone(self._ws.ulids.next(), marker.binding or 1, purge, author.principal, key.hash)
+        with doubt():
+            location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
+        return Answer(204, metadata_location=location)
 
     def _marker_of(self, levels: Levels, name: str, key: RequestKey) -> Begin:
         async def begin() -> Marker:

@@ -45,6 +45,7 @@ class Found:
 
     sequence: int
     void: bool
+    commit_id: str
 
 
 class Tier1:
@@ -196,8 +197,10 @@ class Tier1:
 
         What is remembered answers at once; further back the chain of commit objects is read.
         """
-        if key_hash in self._keys:
-            return self._keys[key_hash]
+        known = self._keys.get(key_hash)
+        if known is not None:
+            # The newest under this key. An older one is of an earlier request: a key that says no time may come again.
+            return known if known.sequence > since else None
         place = self._commit_before_keys
         number = self._keys_from - 1
         while place is not None and number > since:
@@ -207,6 +210,15 @@ class Tier1:
                     return _found(commit, operation)
             place, number = commit.previous_id, commit.sequence - 1
         return None
+
+    async def recorded(self, key_hash: str, since: int) -> Operation | None:
+        """The operation after `since` under this key, with what came of it when it was applied, in the state that is known."""
+        found = await self.find_key(key_hash, since)
+        if found is None:
+            return None
+        inline = next((one for one in self.manifest.tail if one.sequence == found.sequence), None)
+        commit = inline or await self._commit(found.commit_id)
+        return next(one for one in commit.operations if one.key_hash == key_hash)
 
     async def chain(self) -> AsyncIterator[Commit]:
         """All commits of the state that is known, the last one first. One request each."""
@@ -229,4 +241,4 @@ async def _nothing() -> None:
 
 
 def _found(commit: Commit, operation: Operation) -> Found:
-    return Found(commit.sequence, isinstance(operation, Void))
+    return Found(commit.sequence, isinstance(operation, Void), commit.id)

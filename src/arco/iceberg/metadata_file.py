@@ -45,6 +45,11 @@ def plain_bytes(data: bytes, location: str) -> bytes:
     return plain
 
 
+def plain_size(data: bytes, location: str) -> int:
+    """How large the JSON text of a file is, without unpacking it: the end of a gzip file says so."""
+    return max(len(data), int.from_bytes(data[-4:], "little")) if _is_gzip(location) else len(data)
+
+
 def _is_gzip(location: str) -> bool:
     return location.endswith(_GZIP_ENDINGS)
 

@@ -91,6 +91,7 @@ def _check(metadata: ViewMetadata) -> None:
         _expect(type(entries) is list and all(type(entry) is dict and type(entry[number]) is int for entry in entries), key)
     _expect(all(type(entry["timestamp-ms"]) is int for entry in metadata.version_log), "version-log")
     for version in metadata.versions:
+        _expect(type(version["timestamp-ms"]) is int, "timestamp-ms of a version")
         _expect(all(type(one) is dict for one in version["representations"]), "representations")
         _ = version["schema-id"], version["default-namespace"]
     # The current version and its schema are found, or this raises.

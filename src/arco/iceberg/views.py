@@ -21,6 +21,7 @@ from arco.iceberg.updates import property_as_int
 from arco.iceberg.view_metadata import VIEW_FORMAT_VERSION, ViewMetadata
 from arco.kernel.errors import Conflict, InvalidMetadata
 from arco.kernel.ids import clip
+from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX
 
 HISTORY_PROPERTY = "version.history.num-entries"
 HISTORY_DEFAULT = 10
@@ -52,6 +53,7 @@ class _Draft:
 
     document: JsonObject
     creating: bool
+    now_ms: int
     schemas: Numbered
     versions: Numbered
 
@@ -125,6 +127,10 @@ def _add_view_version(draft: _Draft, update: changes.AddViewVersion) -> None:
     version = read(update.view_version, _Version, "view version")
     if not version.representations:
         raise InvalidMetadata("Invalid view version: it has no representation")
+    if version.timestamp_ms > draft.now_ms + SNAPSHOT_LEAD_MS_MAX:
+        raise InvalidMetadata(
+            f"view version: timestamp-ms {version.timestamp_ms} is more than a day ahead of the server's clock"
+        )
     _refuse_two_queries_of_one_dialect(version.representations)
     if version.schema_id == LAST_ADDED and draft.schemas.last_added is None:
         raise InvalidMetadata("Cannot set last added schema: no schema has been added")
@@ -155,7 +161,7 @@ _APPLY: dict[type, Callable[[_Draft, Any], None]] = {
 
 
 def _applied(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now_ms: int) -> ViewMetadata:
-    draft = _open(base)
+    draft = _open(base, now_ms)
     for update in updates:
         _APPLY[type(update)](draft, update)
     document = draft.document
@@ -167,17 +173,18 @@ def _applied(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now_ms: i
     if base is None or base.current_version_id != current["version-id"]:
         if base is not None:
             _refuse_lost_dialects(base.current_version, current, document["properties"])
-        _log_current(draft, current, now_ms)
+        _log_current(draft, current)
     _forget_old_versions(draft)
     return ViewMetadata(document)
 
 
-def _open(base: ViewMetadata | None) -> _Draft:
+def _open(base: ViewMetadata | None, now_ms: int) -> _Draft:
     source = _EMPTY if base is None else base.document
     owned: JsonObject = {key: _owned(value) for key, value in source.items()}
     return _Draft(
         document=owned,
         creating=base is None,
+        now_ms=now_ms,
         schemas=Numbered("schema", "schema-id", owned["schemas"], schemas.meaning),
         versions=Numbered("version", "version-id", owned["versions"], _definition, first_id=1),
     )
@@ -212,11 +219,11 @@ def _definition(version: JsonObject) -> bytes:
     return msgspec.json.encode(parts, order="deterministic")
 
 
-def _log_current(draft: _Draft, current: JsonObject, now_ms: int) -> None:
+def _log_current(draft: _Draft, current: JsonObject) -> None:
     log = draft.document["version-log"]
     made_now = current["version-id"] in draft.versions.added
     earliest = log[-1]["timestamp-ms"] if log else 0
-    timestamp_ms = max(current["timestamp-ms"] if made_now else now_ms, earliest)
+    timestamp_ms = max(current["timestamp-ms"] if made_now else draft.now_ms, earliest)
     log.append({"timestamp-ms": timestamp_ms, "version-id": current["version-id"]})
 
 

@@ -41,6 +41,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last millisecond of the years 1 to 9999, which names and events can say."""
+
+
+def in_calendar(at_ms: int) -> int:
+    """A moment that others chose, within the years that can be written down."""
+    return min(max(at_ms, FIRST_MS), LAST_MS)
+
+
 def utc_date(at_ms: int) -> str:
     """The UTC date that a moment belongs to, as object names carry it."""
     try:

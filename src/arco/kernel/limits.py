@@ -186,14 +186,17 @@ UPKEEP_EXAMPLES_MAX = 1_000
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
-# Metadata files kept in memory: bounds a server with many tables.
+# Metadata files that a workspace keeps in memory as they are stored: so many, and so many bytes.
 METADATA_CACHE_FILES_MAX = 2048
+METADATA_CACHE_BYTES_MAX = 128 * 1024 * 1024
 
 # Namespaces whose names a server keeps in order.
 LISTINGS_REMEMBERED_MAX = 256
 
-# Tables whose pointer and metadata a server remembers.
+# Tables, or views, of a workspace whose pointer and metadata a server remembers: so many, and so many bytes as JSON. Read into
+# memory it is three to five times that.
 POINTER_CACHE_TABLES_MAX = 4096
+POINTER_CACHE_BYTES_MAX = 128 * 1024 * 1024
 
 # What is the same for request after request, and kept: tags of answers, routes of paths that are not too long, names of hosts.
 HOSTS_KEPT_MAX = 64
@@ -320,7 +323,7 @@ COMMIT_REQUIREMENTS_MAX = 1_000
 # One metadata file, uncompressed: it is held in memory whole.
 METADATA_BYTES_MAX = 256 * 1024 * 1024
 
-# How far ahead of our own clock a snapshot's time may lie.
+# How far ahead of our own clock the time of a snapshot, of a view's version or of a registered file may lie.
 SNAPSHOT_LEAD_MS_MAX = 24 * 3600 * 1000
 
 # Tasks of one plan: a request that expands to more is almost always a mistake.

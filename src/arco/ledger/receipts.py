@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from arco.kernel.clock import utc_date
+from arco.kernel.clock import in_calendar, utc_date
 from arco.kernel.errors import CorruptObject
 from arco.kernel.ids import KeyHash
 from arco.kernel.scope import Scope
@@ -38,6 +38,11 @@ class Published(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Source
     transaction: str | None = None
 
+    def __post_init__(self) -> None:
+        """The time comes from a metadata file, where others wrote it: it is told, and named, within the calendar."""
+        if self.at_ms != in_calendar(self.at_ms):
+            msgspec.structs.force_setattr(self, "at_ms", in_calendar(self.at_ms))
+
 
 class Receipt(msgspec.Struct, frozen=True):
     """What happened to which table. `format_version` is 1."""
@@ -57,7 +62,7 @@ def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
 
 def receipt_name(scope: Scope, phase: Phase, key: KeyHash, at_ms: int) -> str:
     """Where a receipt lies."""
-    return str(ReceiptKey(scope, Day(utc_date(at_ms)), phase, key))
+    return str(ReceiptKey(scope, Day(utc_date(in_calendar(at_ms))), phase, key))
 
 
 def decode_receipt(data: bytes, key: str) -> Receipt:

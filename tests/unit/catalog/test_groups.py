@@ -93,7 +93,7 @@ async def test_rule_c10_each_commit_of_a_group_has_its_own_version_in_the_order_
     assert await numbers(ground, one, commits) == [[1], [2], [3]]
     # Each was answered with its own version, and the table is at the last.
     for (key, _), location in zip(commits, locations, strict=True):
-        metadata = one.catalog.parts.files._cache[location]
+        metadata = one.catalog.parts.files.kept(location)
         assert f'"last":"{key}"'.encode() in metadata
     assert (await one.properties("a"))["last"] == "K3"
     pointer = await one.ws.pointers.read((await one.load("a")).uuid)

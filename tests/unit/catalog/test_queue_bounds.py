@@ -49,8 +49,7 @@ def small_queues(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_table_takes_so_many_commits_and_the_next_is_sent_away_before_anything_is_done() -> None:
     ground = Ground()
     server = ground.server()
-    await server.found("a")
-    await server.found("b")
+    await server.found("a", "b")
     commits = server.catalog.table_commits
     new = replace(commit_key("N", setting("N")), durable=False)
     async with AsyncExitStack() as stack:

@@ -83,7 +83,7 @@ def test_a_commit_is_answered_with_the_new_metadata():
 def test_a_view_is_answered_with_its_document():
     story = load("spark_view.json")
     request = requests.parse_create_view(story["create"])
-    view = views.new_view(request, view_uuid=story["view_uuid"], location=story["location"], now_ms=0)
+    view = views.new_view(request, view_uuid=story["view_uuid"], location=story["location"], now_ms=story["created_ms"])
     assert responses.load_view(view, metadata_location=FILE, config={}) == {
         "metadata-location": FILE,
         "metadata": view.document,

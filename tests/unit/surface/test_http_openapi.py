@@ -124,7 +124,7 @@ def test_tables_are_as_described(catalog: Catalog) -> None:
 def test_iceberg_tables_and_views_are_as_described(catalog: Catalog) -> None:
     schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": True}]}
     version = {
-        "version-id": 1, "schema-id": 0, "timestamp-ms": 1_750_000_000_000, "summary": {}, "default-namespace": ["shop"],
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 1_735_000_000_000, "summary": {}, "default-namespace": ["shop"],
         "representations": [{"type": "sql", "sql": "select 1 as a", "dialect": "spark"}],
     }  # fmt: skip
     assert catalog.raw("POST", f"{NAMESPACES}/shop/tables", {"name": "t", "schema": schema}).status == 200

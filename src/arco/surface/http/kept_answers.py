@@ -5,9 +5,9 @@ files never change: whoever asks for it has just heard from the store that this 
 an answer that another request could make different, such as one with credentials in it.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from arco.kernel.kept import Kept
 from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX
 from arco.kernel.tallies import UNCOUNTED, Tallied, Tallies
 from arco.surface.http.exchange import Response
@@ -22,8 +22,11 @@ class KeptAnswers:
     def __init__(self, bytes_max: int = ANSWERS_KEPT_BYTES_MAX, tallies: Tallies = UNCOUNTED) -> None:
         self._bytes_max = bytes_max
         self._tallies = tallies
-        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
-        self.size_bytes = 0
+        self._kept: Kept[_Key, bytes] = Kept(bytes_max=bytes_max)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._kept.size_bytes
 
     def response(self, tag: str, make: Callable[[], bytes], headers: Mapping[str, str]) -> Response:
         """The answer of a tag, made if it is not kept."""
@@ -34,12 +37,8 @@ class KeptAnswers:
         found = self._kept.get(key)
         self._tallies.add(Tallied.ANSWER_MISS if found is None else Tallied.ANSWER_HIT)
         if found is not None:
-            self._kept.move_to_end(key)
             return found
         made = make()
         if len(made) <= self._bytes_max:
-            self._kept[key] = made
-            self.size_bytes += len(made)
-            while self.size_bytes > self._bytes_max:
-                self.size_bytes -= len(self._kept.popitem(last=False)[1])
+            self._kept.put(key, made, len(made))
         return made

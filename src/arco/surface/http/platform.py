@@ -28,7 +28,6 @@ from arco.catalog.side_by_side import side_by_side
 from arco.iceberg.requests import check_name
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
-from arco.kernel.limits import LIST_PAGE_KEYS_MAX
 from arco.kernel.scope import Scope
 from arco.surface.http.declaring import API, Asked, Endpoint, endpoint, scope_of
 from arco.surface.http.exchange import Request, Response, json_response, no_content
@@ -49,7 +48,7 @@ from arco.surface.http.resource import KEY_HEADER, Resource, author_of, decode_l
 TABLES = f"{API}/tables"
 
 _Namespace = Annotated[str, Meta(description="A namespace, its levels joined by %1F.")]
-_Size = Annotated[int, Meta(ge=1, le=LIST_PAGE_KEYS_MAX)]
+_Size = Annotated[int, Meta(ge=1)]
 _Name = Annotated[str, Meta(description="The name of a table or view.")]
 
 
@@ -64,9 +63,9 @@ class Filters(Asked, frozen=True, kw_only=True):
     page_token: Annotated[str | None, Meta(description="next-page-token of the page before; empty for the first.")] = (
         msgspec.field(default=None, name="pageToken")
     )
-    page_size: Annotated[_Size | None, Meta(description="How many a page has. Without it and a token, everything.")] = (
-        msgspec.field(default=None, name="pageSize")
-    )
+    page_size: Annotated[
+        _Size | None, Meta(description="How many a page has at most. Without it and a token, everything.")
+    ] = msgspec.field(default=None, name="pageSize")
 
 
 class TablesAsked(Filters, frozen=True, kw_only=True):

@@ -93,7 +93,10 @@ def source_of(request: Request) -> Source:
 
 
 def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:
-    """One page of a sorted listing, and the token of the next. Without pageToken and pageSize the whole list."""
+    """One page of a sorted listing, and the token of the next. Without pageToken and pageSize the whole list.
+
+    A size is an upper bound: who asks for more than a page can have gets as much as one has.
+    """
     token, size = request.one("pageToken"), request.one("pageSize")
     if token is None and size is None:
         return list(items), {}
@@ -102,8 +105,9 @@ def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -
         after = bytes.fromhex(token or "").decode()
     except ValueError:
         raise InvalidInput("pageToken or pageSize is not one of ours", hint="pass the token as it was given") from None
-    if not 1 <= limit <= LIST_PAGE_KEYS_MAX:
-        raise InvalidInput(f"pageSize is {limit}", hint=f"1 to {LIST_PAGE_KEYS_MAX}")
+    if limit < 1:
+        raise InvalidInput(f"pageSize is {limit}", hint="ask for one or more")
+    limit = min(limit, LIST_PAGE_KEYS_MAX)
     start = bisect_right(items, after, key=name_of) if after else 0
     page = list(items[start : start + limit])
     if start + limit >= len(items):

@@ -44,6 +44,7 @@ ONE = Case(transactions=1, seats=1)
 AGAIN = replace(ONE, attempts=2)  # one request, which begins again where it was sent back
 TWICE = Case(transactions=1)  # one transaction whose request is made twice
 MEETING = Case(seats=1, attempts=2)  # two transactions that meet
+FAILS = replace(TWICE, fails=True)  # and each may have to give up
 AGES = replace(TWICE, ages=True, others=("collector", "time", "reconciler"))
 ETAGS = replace(TWICE, others=("reconciler", "ETag reader"))
 CUTS = Case(seats=1, others=("reconciler", "cut reader"))
@@ -76,6 +77,9 @@ WITHOUT: dict[str, tuple[Case, int]] = {
     "fail_closed": (replace(ONE, others=("writer",)), 1),
     "refusal_is_durable": (replace(TWICE, others=("writer",)), 0),
     "sent_back_before_503": (TWICE, 0),
+    "passed_by_stays": (replace(FAILS, attempts=2), 0),
+    "long_under_way_stays": (FAILS, 0),
+    "overtaken_is_judged": (FAILS, 1),
     "silence_is_read_back": (TWICE, 1),
     "cut_reads_twice": (CUTS, 0),
     "cut_compares_what_counts": (CUTS, 0),
@@ -88,11 +92,14 @@ SMALL = (
     ("1 transaction twice, 1 table dropped", replace(TWICE, others=("dropper", "reconciler")), 1),
     ("1 transaction twice, receipts", replace(TWICE, receipts=True, others=("writer",)), 1),
     ("1 transaction twice, records collected", AGES, 0),
+    ("1 transaction twice, some give up", replace(FAILS, attempts=2), 1),
 )
 MIDDLE = (
     ("1 transaction twice", replace(TWICE, attempts=2, others=EVERYBODY), 1),
     ("1 transaction twice, pointers read before the claim", replace(TWICE, early=True, others=EVERYBODY), 1),
     ("2 transactions, pointers read before the claim", replace(MEETING, early=True, others=("reconciler",)), 1),
+    ("1 transaction twice, some give up", replace(FAILS, attempts=2, others=EVERYBODY), 1),
+    ("1 transaction three times, some give up", replace(FAILS, seats=3, others=("reconciler",)), 1),
     ("1 transaction twice, 2 reconcilers", replace(TWICE, others=(*EVERYBODY, "reconciler")), 1),
     ("1 transaction, 1 table dropped", replace(AGAIN, others=("dropper", "reconciler")), 2),
     ("2 transactions", replace(MEETING, others=("writer",)), 1),

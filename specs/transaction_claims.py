@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from specs.explorer import Shared, Step
 from specs.transaction_places import ended, looking
-from specs.transaction_world import COUNTS, DROP, FAILED, FREE, TOO_OLD, YOUNG, At, World, written
+from specs.transaction_world import COUNTS, DROP, FAILED, FREE, TOO_OLD, YOUNG, At, World
 
 
 class Claiming:
@@ -21,6 +21,8 @@ class Claiming:
         self._record = world.records[record]
 
     def first(self) -> At:
+        if self._world.case.fails:
+            return At(0, "unsent", entries=self._world.no_entries)
         place = "early" if self._world.case.early else "arrive" if self._world.case.ages else "new"
         return At(0, place, entries=self._world.no_entries)
 
@@ -60,17 +62,27 @@ class Claiming:
         else:
             yield Step(f"{action}: preparing", self.first()._replace(place="new"))
 
+    def _unsent(self, shared: Shared, at: At) -> Iterator[Step]:
+        """It may be on its way for long before its first step."""
+        number, asks = self._world.asks(shared, self._me)
+        yield Step("its client asks", at._replace(place="new", sent=number), (asks,))
+
     def _new(self, shared: Shared, at: At) -> Iterator[Step]:
         found = shared[self._record]
+        number, asks = self._world.asks(shared, self._me)
+        if self._world.case.fails:
+            asks = (asks[0], shared[asks[0]])
+        else:
+            at = at._replace(sent=number)
         if found is not None and found[0] != "G":
-            yield Step("finds its record", at._replace(place="look"))
+            yield Step("finds its record", at._replace(place="look"), (asks,))
             return
         silent = at._replace(place="doubt", attempt=1, begun=1)
-        held = silent._replace(held=at.held | 1 << self._record)
-        value = ("P", 1)
-        yield Step("txn.claimed: creates its record", self._claimed(held), ((self._record, value),))
-        yield Step("txn.claimed: creates its record, but the reply is lost", held, ((self._record, value),), lost=True)
-        yield Step("txn.claimed? no: it has no effect, and no reply", silent, lost=True)
+        held = silent._replace(held=at.held | 1 << self._record, own=1)
+        claim = (self._record, ("P", 1))
+        yield Step("txn.claimed: creates its record", self._claimed(held), (claim, asks))
+        yield Step("txn.claimed: creates its record, but the reply is lost", held, (claim, asks), lost=True)
+        yield Step("txn.claimed? no: it has no effect, and no reply", silent, (asks,), lost=True)
 
     def _claimed(self, at: At) -> At:
         asks = self._world.case.ages and self._world.on("age_after_claim" if at.attempt == 1 else "age_after_takeover")
@@ -96,17 +108,33 @@ class Claiming:
             yield from self._answer(shared, at, "end")
         else:
             action = f"reads its record: {found[0]}, attempt {found[1]}"
-            if self._may_begin(at) and (found[0] != "P" or self._world.case.stale):
+            may_begin = self._may_begin(at) and not self._was_sent_before(shared, at)
+            if may_begin and (found[0] != "P" or self._world.case.stale):
                 rises = found[0] != "W" or self._world.on("attempt_rises")
                 yield Step(action, at._replace(held=at.held | 1 << self._record, place="take", attempt=found[1] + rises))
             else:
                 yield Step(f"{action}; the outcome stays open", self._end())
 
+    def _was_sent_before(self, shared: Shared, at: At) -> bool:
+        """Whether the record waits, and the client may have been told so by a request that it sent later than this one.
+
+        A later request was sent much later: whoever sends the next one has waited for this one for a while.
+        """
+        found = shared[self._record]
+        if found[0] != "W":
+            return False
+        if at.own:
+            return bool(found[1] > at.own and self._world.on("passed_by_stays"))
+        return not self._world.is_latest(shared, self._me, at.sent) and self._world.on("long_under_way_stays")
+
     def _take(self, _shared: Shared, at: At) -> Iterator[Step]:
         action = f"txn.claimed: attempt {at.attempt} begins"
-        begun = at._replace(begun=at.begun + 1)
-        value = ("P", at.attempt)
-        yield from written(action, self._record, value, self._claimed(begun), begun._replace(place="doubt"))
+        silent = at._replace(place="doubt", begun=at.begun + 1)
+        begun = silent._replace(own=at.attempt)
+        claim = ((self._record, ("P", at.attempt)),)
+        yield Step(action, self._claimed(begun), claim)
+        yield Step(f"{action}, but the reply is lost", begun, claim, lost=True)
+        yield Step(f"{action}? no: it has no effect, and no reply", silent, lost=True)
 
     def _door(self, shared: Shared, at: At) -> Iterator[Step]:
         if shared[self._world.age] == YOUNG:

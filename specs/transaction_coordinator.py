@@ -5,11 +5,12 @@ before anything is prepared is in `transaction_claims.py`.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from specs.explorer import Shared, Step
 from specs.transaction_claims import Claiming
 from specs.transaction_places import looking, owed
-from specs.transaction_world import COUNTS, DROP, FAILED, FREE, At, World, named, written
+from specs.transaction_world import COUNTS, DROP, FAILED, FREE, NOT_DONE, At, World, named, written
 
 
 class Coordinator(Claiming):
@@ -22,6 +23,7 @@ class Coordinator(Claiming):
             "early": self._early,
             "early ask": self._early_ask,
             "arrive": self._arrive,
+            "unsent": self._unsent,
             "new": self._new,
             "doubt": self._doubt,
             "look": self._look,
@@ -37,6 +39,7 @@ class Coordinator(Claiming):
             "leave": self._leave,
             "leave again": self._leave_again,
             "heard": self._heard,
+            "told": self._asks_again,
             "settle": self._settle,
             "finish": self._finish,
             "sealing": self._sealing,
@@ -52,6 +55,8 @@ class Coordinator(Claiming):
         if at.table != FREE:
             yield from self._usable(shared, at, f"goes on with pointer {at.table + 1} as it was before the claim")
             return
+        if self._world.case.fails:
+            yield Step("the store cannot be reached", self._leaving(at, "leave"))
         for table in self._world.tables:
             if at.entries[table] == FREE:
                 yield from self._read(shared, at._replace(held=at.held & 1 << self._record | 1 << table, table=table))
@@ -166,19 +171,35 @@ class Coordinator(Claiming):
     def _leave(self, shared: Shared, at: At) -> Iterator[Step]:
         """503, after which the client asks again if it may."""
         if not self._world.on("sent_back_before_503"):
-            is_seen = any(self._me in self._world.effective(shared, table) for table in self._world.tables)
-            wrong = named("E", f"transaction {self._me + 1} is visible, and told as one of which nothing happened")
-            yield Step("tells 503", self._end(), broken=wrong if is_seen else "")
+            yield self._says_503("tells 503", shared, at)
             return
-        sent_back = ((self._record, ("W", at.attempt)),)
-        yield Step("txn.sent_back: gives up, and tells 503", self._again(at), sent_back)
-        heard = at._replace(held=0, place="heard", attempt=0)
-        yield Step("txn.sent_back: gives up, but the reply is lost", heard, sent_back, lost=True)
+        sent_back = (self._record, ("W", at.attempt))
+        yield self._says_503("txn.sent_back: gives up, and tells 503", shared, at, sent_back)
+        heard = at._replace(held=0, place="heard")
+        yield Step("txn.sent_back: gives up, but the reply is lost", heard, (sent_back,), lost=True)
         yield Step("txn.sent_back? no: it has no effect, and no reply", at, lost=True)
 
-    def _heard(self, _shared: Shared, at: At) -> Iterator[Step]:
+    def _heard(self, shared: Shared, at: At) -> Iterator[Step]:
         """The id of its write is in the record, whoever wrote it since."""
-        yield Step("reads its record: it was sent back; tells 503", self._again(at))
+        if shared[self._record] == ("W", at.own) or not self._world.on("overtaken_is_judged"):
+            yield self._says_503("reads its record: it was sent back; tells 503", shared, at)
+        else:
+            yield Step("reads its record: others wrote it since; the outcome stays open", self._end())
+
+    def _says_503(self, action: str, shared: Shared, at: At, *writes: tuple[int, Any]) -> Step:
+        """It is not done now, whoever listens; and must not be done later, if its client still does."""
+        is_seen = any(self._me in self._world.effective(shared, table) for table in self._world.tables)
+        wrong = named("K", f"transaction {self._me + 1} is told as not done, and is visible") if is_seen else ""
+        listens = self._world.is_latest(shared, self._me, at.sent)
+        told = (self._world.tell(shared, self._me, NOT_DONE),) if listens else ()
+        return Step(action, self._told(at), (*writes, *told), broken=wrong)
+
+    def _told(self, at: At) -> At:
+        return self._back(at)._replace(held=0, place="told", attempt=0, own=0) if self._may_begin(at) else self._end()
+
+    def _asks_again(self, shared: Shared, at: At) -> Iterator[Step]:
+        number, asks = self._world.asks(shared, self._me)
+        yield Step("its client asks again", self._again(at._replace(sent=number)), (asks,))
 
     def _leave_again(self, _shared: Shared, at: At) -> Iterator[Step]:
         after = self._again(at)

@@ -70,7 +70,7 @@ def ended(world: World) -> At:
 
 def looking(world: World, at: At) -> At:
     """About to look what its record says, with nothing in hand."""
-    return At(0, "look", entries=world.no_entries, begun=at.begun)
+    return At(0, "look", entries=world.no_entries, begun=at.begun, own=at.own, sent=at.sent)
 
 
 def owed(world: World, shared: Shared, at: At, place: str) -> Step:

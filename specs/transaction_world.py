@@ -52,6 +52,9 @@ GUARDS = {
     "fail_closed": "only a definite 'no such record' means 'not committed'",
     "refusal_is_durable": "C6 a refusal is in the record before it is told",
     "sent_back_before_503": "C6 'nothing happened, ask again' is told only after the own CAS sent the record back",
+    "passed_by_stays": "C8 a request that was passed by a later attempt of its key begins nothing on a record that waits",
+    "long_under_way_stays": "C8 a request that has been on its way for long begins nothing on a record that waits",
+    "overtaken_is_judged": "C8 who sent its record back and was overtaken tells what the record says now",
     "silence_is_read_back": "C8 a decision without a reply is read back before anything is told",
     "cut_reads_twice": "a cut of several tables is read twice, and both readings agree",
     "cut_compares_what_counts": "the readings of a cut are compared by what counts, not by what is stored",
@@ -68,6 +71,7 @@ INVARIANTS = {
     "H": "one transaction is never told two outcomes",
     "I": "one key has at most one effect",
     "S": "transactions have the same order in every table",
+    "K": "what was told as not done is not done, unless the client asks again",
     "R": "the receipts of all commits below the head exist",
 }
 
@@ -76,6 +80,8 @@ COUNTS = 1  # what an actor remembers of a pending that it found in force
 WRITER = 90
 DROP = 91
 FAILED = 1  # bit of what a client was told; success about attempt n is bit 1 << n
+NOT_DONE = 1 << 16  # bit of what it was told last: 503, and it has not asked again
+SENT = 17  # above that: how many requests it has sent
 YOUNG, TOO_OLD, COLLECTABLE = 0, 1, 2  # the age of a key: accepted, refused at the door, its record may go
 
 
@@ -89,6 +95,8 @@ class At(NamedTuple):
     table: int = FREE
     extra: Any = FREE
     begun: int = 0  # how many attempts it began
+    own: int = 0  # the last attempt that was its own
+    sent: int = 0  # the how many-th request of its client it is
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ class Case:
     stale: bool = True  # whoever is preparing may be taken for dead at any time
     finishes: bool = True  # coordinators finalize what they decided; else they die right after their decision
     refuses: bool = True  # a requirement may fail on a table that changed
+    fails: bool = False  # whoever prepares may find that it cannot, and gives up
     receipts: bool = False
     creates: bool = False  # the last table is a name that the transactions create
     ages: bool = False  # keys grow old, and records are collected
@@ -162,6 +171,15 @@ class World:
 
     def sent_back(self, shared: Shared, record: int) -> Any:
         return ("W", shared[self.records[record]][1])
+
+    def asks(self, shared: Shared, transaction: int) -> tuple[int, tuple[int, int]]:
+        """The client sends a request, and from now on hears the answer to this one alone. Its number, and what is written."""
+        at = self.told[transaction]
+        number = (shared[at] >> SENT) + (self.case.seats > 1)
+        return number, (at, number << SENT | shared[at] & NOT_DONE - 1)
+
+    def is_latest(self, shared: Shared, transaction: int, sent: int) -> bool:
+        return bool(shared[self.told[transaction]] >> SENT == sent)
 
     def tell(self, shared: Shared, transaction: int, answer: int) -> tuple[int, int]:
         """What a client hears belongs to the shared state: it must stay true."""

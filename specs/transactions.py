@@ -13,7 +13,7 @@ from specs.transaction_actors import Collector, Reconciler, Time, Writer
 from specs.transaction_coordinator import Coordinator
 from specs.transaction_places import PASSING, PASSING_WITHOUT_RECEIPTS, dropped
 from specs.transaction_readers import CutReader, EtagReader
-from specs.transaction_world import COLLECTABLE, DROP, FAILED, FREE, WRITER, At, Case, World, named
+from specs.transaction_world import COLLECTABLE, DROP, FAILED, FREE, NOT_DONE, WRITER, At, Case, World, named
 
 
 class Actor(Protocol):
@@ -116,8 +116,10 @@ class Transactions(Model):
 
     def _answers(self, shared: Shared, chains: list[tuple[int, ...]]) -> str:
         for key, index in enumerate(self._world.told):
-            told = shared[index]
+            told = shared[index] & NOT_DONE - 1
             is_seen = any(key in chain for chain in chains)
+            if shared[index] & NOT_DONE and is_seen:
+                return named("K", f"transaction {key + 1} was told as not done, and is visible")
             if told & FAILED and is_seen:
                 return named("E", f"transaction {key + 1} was told as failed and is visible")
             if told > FAILED and not is_seen:

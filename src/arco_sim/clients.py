@@ -44,7 +44,6 @@ class Request:
     called_at: int = 0
     returned_at: int | None = None
     heard: set[str] = field(default_factory=set)
-    alive: dict[int, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.wish} {self.client}-{self.number}"
@@ -63,10 +62,6 @@ class Request:
         """The request as a line of a history. Without an answer its outcome is unknown."""
         client = f"client {self.client}"
         return Operation(client, key, name, argument, result, self.called_at, self.returned_at)
-
-    @property
-    def nobody_works_on_it(self) -> bool:
-        return not any(incarnation.alive for incarnation in self.alive.values())
 
 
 Serve = Callable[[Request], Awaitable[Any]]
@@ -95,7 +90,7 @@ class Clients:
         while not self.everything_done:
             request = self._next_for(number) if len(tasks) < at_once else None
             if request is not None:
-                attempt = self._begin(env, request)
+                attempt = self._begin(request)
                 tasks.add(asyncio.get_running_loop().create_task(self._attempt(request, attempt, work)))
                 continue
             if len(tasks) >= at_once:
@@ -142,7 +137,7 @@ class Clients:
         request.not_before_s = self.world.loop.now_s + pause_s
         request.done = request.tries >= TRIES_MAX
 
-    def _begin(self, env: Env, request: Request) -> int:
+    def _begin(self, request: Request) -> int:
         if not request.key:
             request.key = new_uuid7(_StoreTime(self.world), self._entropy)
             request.called_at = self.world.moment()
@@ -150,7 +145,6 @@ class Clients:
         request.attempt += 1
         request.under_way = True
         request.sent_at_s = self.world.loop.now_s
-        request.alive[request.attempt] = env.incarnation
         return request.attempt
 
     async def _attempt(self, request: Request, attempt: int, work: Serve) -> None:
@@ -158,7 +152,6 @@ class Clients:
             answer = await work(request)
         except (RetryLater, AskHistory, FixRequest, Refresh) as error:
             answer = error
-        del request.alive[attempt]
         if request.under_way and request.attempt == attempt:
             self._hear(request, answer)
 
@@ -176,8 +169,8 @@ class Clients:
                 request.returned_at = self.world.moment()
 
     def _hear_a_pause(self, request: Request) -> None:
-        """503 says that nothing happened and nothing will: a client may clean up, if it asked nobody else meanwhile."""
-        if request.nobody_works_on_it and (request.client + request.number) % _GIVING_UP_EVERY == 0:
+        """503 says that nothing happened and nothing will: a client may clean up, whomever else it asked before."""
+        if (request.client + request.number) % _GIVING_UP_EVERY == 0:
             request.under_way, request.done, request.cleaned_up = False, True, True
         else:
             self._leave_open(request, "pause")

@@ -1,7 +1,7 @@
 """All that a table's versions in reach name: what a reader may hold in hand, and what a slow commit may still make current.
 
     now        the version that the pointer names, and one that a transaction has put there
-    a day ago  the version that was current then: what was removed since is still being read
+    a day ago  the version that was current then, and every one since: what was removed meanwhile is still being read
     ahead      versions that were written and not swung to: a swing may still land (U2)
 
 Names are compared by what comes after the table's own folder, whatever a client calls the root, and however it spells special
@@ -58,22 +58,19 @@ class Reach:
     def has(self, location: str) -> bool:
         return self._folder.digest(location) in self._named
 
-    async def add_version(self, location: str) -> TableMetadata:
+    async def add_version(self, location: str) -> None:
         """One version, and all that it names."""
+        if location in self._read:
+            return
         metadata = await version_at(self._sweep, location)
-        self._name([location])
-        if location not in self._read:
-            self._read.add(location)
-            self._name(statistics_of(metadata))
-            await self._add_snapshots(metadata.snapshots)
-        return metadata
+        self._read.add(location)
+        self._name([location, *statistics_of(metadata)])
+        await self._add_snapshots(metadata.snapshots)
 
     async def add_in_reach(self, versions: Versions) -> None:
-        """The version that is current, and the one that was a day ago."""
-        await self.add_version(versions.current)
-        floor = await versions.in_reach()
-        if floor != versions.current:
-            await self.add_version(floor)
+        """Every version that may be in somebody's hands. One that came and went within the day named what no other does."""
+        async for location in versions.in_reach():
+            await self.add_version(location)
 
     async def _add_snapshots(self, snapshots: Iterable[JsonObject]) -> None:
         lists = [str(one["manifest-list"]) for one in snapshots if "manifest-list" in one]

@@ -136,7 +136,7 @@ class _Garbage:
         pointer = await sweep.parts.pointers.read(self._table.entry.uuid)
         if pointer is None or pointer.value.tombstone is not None:
             raise Conflict(f"{self._table.name} is being dropped")
-        await self._reach.add_version(pointer.value.metadata_location)
+        await self._reach.add_in_reach(Versions(sweep, pointer.value))
         if pointer.value.pending is not None:
             await self._reach.add_version(pointer.value.pending.change.metadata_location)
         for entry in self._ahead:

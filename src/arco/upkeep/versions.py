@@ -52,14 +52,13 @@ class Versions:
         self._pointer = pointer
         self.current = pointer.metadata_location
 
-    async def in_reach(self) -> str:
-        """The oldest version that may still be in somebody's hands: the one that was current a day ago."""
-        oldest = self.current
+    async def in_reach(self) -> AsyncIterator[str]:
+        """The versions that may still be in somebody's hands, newest first: down to the one that was current a day ago."""
+        yield self.current
         async for version, successor in self.past():
             if await self.is_long_ago(successor):
-                break
-            oldest = version.location
-        return oldest
+                return
+            yield version.location
 
     async def past(self) -> AsyncIterator[tuple[Version, Version]]:
         """Each version that is not current, with the one that superseded it. Where a log ends, the oldest in it goes on."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.committer import Author
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.side_by_side import side_by_side
@@ -100,7 +101,9 @@ class TransactionsScenario:
         if request.kind in {"drop", "purge"}:
             return await self._drop(catalog, request)
         if "body" not in request.known:
-            body = await self._body(env, request)
+            # What its client could not read for it is no answer to it.
+            with doubt():
+                body = await self._body(env, request)
             request.known.setdefault("body", body)
         changes = [requests.parse_commit_table(change) for change in request.known["body"]]
         if request.kind == "single":

@@ -107,6 +107,35 @@ async def test_a_file_is_known_however_its_client_spells_the_root_and_special_ch
 
 
 @story
+async def test_what_a_version_named_that_came_and_went_within_the_day_stays():
+    """A commit was on its way for days and is rolled back an hour after it landed: neither the version of yesterday nor the
+    one of now names its files, and whoever loaded the table between reads them."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.publish(1)
+    late = [
+        await table.written(await table.metadata(), 2, 1),
+        {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 2, "type": "branch"},
+    ]
+    slow = ground.server()
+    swing = slow.line.delay("put", POINTER)
+    committing = await swing.holds(slow.commit("a", "late", {"requirements": [], "updates": late}))
+    ground.later(10 * DAY_S)
+    await swing.answer()
+    await committing
+    await slow.settle()
+    ground.later(HOUR_S)
+    back = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    await table.update(back, {"action": "remove-snapshots", "snapshot-ids": [2]})
+    ground.later(60)
+    assert (await ground.upkeep("files"))["files"].deleted == 0
+    assert table.there(table.files[2]) == [True] * 3
+    ground.later(2 * DAY_S)
+    await ground.upkeep("files")
+    assert table.there(table.files[2]) == [False] * 3
+
+
+@story
 async def test_what_a_version_named_that_was_current_a_day_ago_stays():
     """It was rolled back and expired an hour ago by a client; readers that began before still read it."""
     ground = UpkeepGround()

@@ -3,16 +3,20 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.kernel.secret import Secret
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
-from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, property_commit
+from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
+from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, Server, property_commit
 from stand_ins.asgi import ask
 from unit.surface.http_ground import HttpGround
 
@@ -89,35 +93,67 @@ def test_conflicts_with_another_server_and_what_was_tried_again_are_counted() ->
     assert value(mine, "arco_commits_total", outcome="landed") == 2
 
 
-def test_staged_creates_and_how_they_ended_are_counted() -> None:
+ENDINGS = ("staged", "created", "abandoned", "refused", "expired")
+
+
+def endings(found: Samples) -> dict[str, float]:
+    return {ending: value(found, "arco_staged_creates_total", ending=ending) for ending in ENDINGS}
+
+
+async def staged(server: Server, name: str) -> dict[str, Any]:
+    """The commit that creates a table which was staged under this name."""
+    asked = {"name": name, "schema": SCHEMA, "stage-create": True}
+    metadata = json.loads((await server.ask("POST", TABLES, asked)).body)["metadata"]
+    updates = [
+        {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": metadata["location"]},
+    ]
+    return {"requirements": [{"type": "assert-create"}], "updates": updates}
+
+
+def test_a_staged_create_ends_once_and_refused_commits_are_counted_apart() -> None:
     ground = Ground()
-    create: dict[str, Any] = {"requirements": [{"type": "assert-create"}]}
 
     async def run() -> Samples:
         server = ground.server()
         await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
-        staged = json.loads((await server.ask("POST", TABLES, {"name": "t", "schema": SCHEMA, "stage-create": True})).body)
-        uuid = staged["metadata"]["table-uuid"]
-        updates = [
-            {"action": "assign-uuid", "uuid": uuid},
-            {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
-            {"action": "set-location", "location": staged["metadata"]["location"]},
-        ]
-        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 200
-        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 409
+        create, late, _never = [await staged(server, name) for name in ("t", "late", "never")]
+        key = server.new_key()
+        for _ in range(2):  # a retry hears the same, and creates nothing
+            assert (await server.ask("POST", f"{TABLES}/t", create, key=False, idempotency_key=key)).status == 200
+        assert (await server.ask("POST", f"{TABLES}/t", create)).status == 409
+        await ground.clock.sleep(STAGED_INTENT_LIFETIME_S + 1)
+        assert (await server.ask("POST", f"{TABLES}/late", late)).status == 409
+        await ground.clock.sleep(UPKEEP_GRACE_S + 3 * UPKEEP_CLOCKS_S)
+        setting, jobs = Setting(server.catalog.parts), jobs_named(["staged"])
+        await upkeep_pass(replace(setting, dry_run=True), jobs)
+        for _ in range(2):
+            await upkeep_pass(setting, jobs)
         return parsed((await server.ask("GET", "/metrics")).body)
 
-    found = ground.run(run())
-    endings = {
-        ending: value(found, "arco_staged_creates_total", ending=ending) for ending in ("staged", "created", "refused")
-    }
-    assert endings == {"staged": 1, "created": 1, "refused": 1}
+    found = endings(ground.run(run()))
+    assert found == {"staged": 3, "created": 1, "abandoned": 2, "refused": 1, "expired": 1}
+
+
+def test_a_staged_table_that_a_transaction_creates_is_created() -> None:
+    ground = Ground()
+
+    async def run() -> Samples:
+        server = ground.server()
+        await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+        change = await staged(server, "t") | {"identifier": {"namespace": ["db"], "name": "t"}}
+        assert (await server.ask("POST", f"{PREFIX}/transactions/commit", {"table-changes": [change]})).status == 204
+        await server.settle()
+        return parsed((await server.ask("GET", "/metrics")).body)
+
+    assert endings(ground.run(run()))["created"] == 1
 
 
 # What is folded

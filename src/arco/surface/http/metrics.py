@@ -41,6 +41,7 @@ _STAGED = {
     Tallied.STAGED_CREATED: "created",
     Tallied.STAGED_REFUSED: "refused",
     Tallied.STAGED_EXPIRED: "expired",
+    Tallied.STAGED_ABANDONED: "abandoned",
 }
 
 

@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from arco.fold.passes import fold_pass
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
+from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, RUN_CREATED
+from arco.surface.cli.folding import pass_document
+from arco.surface.fold_process import FoldProcess
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
@@ -18,7 +24,9 @@ from arco.upkeep.passes import jobs_named, upkeep_pass
 from arco.upkeep.sweep import Setting
 from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, Server, property_commit
 from stand_ins.asgi import ask
+from unit.read.test_read_library import created, made
 from unit.surface.http_ground import HttpGround
+from unit.surface.test_http_bindings import Living
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -190,6 +198,34 @@ def test_runs_tasks_and_checks_that_ended_are_told_from_what_is_folded(ground: H
 def test_each_asset_has_its_age_and_its_pass_rate(folded: Samples) -> None:
     assert value(folded, "arco_asset_freshness_seconds", asset_key="shop.orders", **HOME) > 0
     assert 0 <= value(folded, "arco_asset_quality_pass_rate", asset_key="shop.orders", **HOME) <= 1
+
+
+SYNC = "servo_catalog_sync_duration_seconds"
+
+
+def test_how_soon_events_could_be_seen_is_told_by_their_type() -> None:
+    """From the moment they were appended: what waited for the fold has waited, however quick its pass was."""
+    living = Living()
+    told = FoldProcess([], {}, living.clock, living.state.metrics.synced)
+
+    def fold_after(seconds: float) -> None:
+        living.clock.at_ms += round(seconds * 1000)
+        done = living.runner.run(fold_pass(living.folding))
+        told._hear(msgspec.json.encode({"warehouse": Scope.of().warehouse, **pass_document(done)}))
+
+    living.happened(created(tasks=3), made("m1"))
+    fold_after(0.7)
+    fold_after(60)  # nothing was new: nothing is counted
+    for task in ("t2", "t3"):
+        living.happened(made(f"m-{task}", task=task))
+    fold_after(20)
+    found = parsed(living.runner.run(ask(living.app, "GET", "/metrics")).body)
+    of_outputs = dict(HOME, event_type=MATERIALIZATION_COMPLETED)
+    assert value(found, f"{SYNC}_count", event_type=RUN_CREATED, **HOME) == 1
+    assert value(found, f"{SYNC}_count", **of_outputs) == 3
+    assert [value(found, f"{SYNC}_bucket", le=le, **of_outputs) for le in ("0.5", "1.0", "15.0", "60.0")] == [0, 1, 1, 3]
+    assert value(found, f"{SYNC}_sum", **of_outputs) == pytest.approx(0.7 + 21 + 20, abs=0.2)
+    living.close()
 
 
 # Who may look

@@ -114,8 +114,10 @@ TABLE_QUEUE_S_MAX = 20.0
 CONTENTION_PAUSE_S_FIRST = 0.001
 CONTENTION_PAUSE_S_MAX = 2.0
 
-# Metrics: how long what was found in the folded state is told again, and how many assets of a workspace have series.
+# Metrics: how long what was found in the folded state is told again, how long it is waited for, and how many assets of a
+# workspace have series.
 METRICS_STATE_S = 15.0
+METRICS_PATIENCE_S = 5.0
 METRICS_ASSETS_MAX = 1000
 
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.

@@ -84,6 +84,7 @@ class App:
         self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
+        self._watch = MetricsRoutes(state, setup.bounds.request_s)
         tokens = LinkTokens.of(setup.link_key, state.entropy)
         endpoints = api_endpoints(state, tokens, setup.about.scheme)
         self.routes = Routes(
@@ -92,7 +93,7 @@ class App:
                 *(one.route for one in endpoints),
                 *(route("OPTIONS", one.path, preflight, Door.LINK, across=True) for one in endpoints if one.across),
                 *self._probes.routes(),
-                *MetricsRoutes(state).routes(),
+                *self._watch.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
                 *more,
@@ -248,6 +249,7 @@ class App:
         for one in self._beside:
             await one.stop()
         await self._probes.end()
+        await self._watch.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:

@@ -1,8 +1,8 @@
 """What is folded, as metrics: runs, tasks and checks that have ended, and how each asset is.
 
 Asked at most every few seconds, however many watch, and never waited for longer than a little: those who watch must see a server
-whose store is silent, so they get what was found before. As of the published state, so all servers of a root say the same. There is a
-series for each asset up to a limit: assets are named by projects that were deployed, never by requests.
+whose store is silent, so they get what was found before. As of the published state, so all servers of a root say the same. There
+is a series for each asset up to a limit: assets are named by projects that were deployed, never by requests.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Subject
 from arco.catalog.workspace import Workspace
-from arco.kernel.limits import POINTER_CACHE_TABLES_MAX
+from arco.kernel.limits import POINTER_CACHE_PARTS_MAX, POINTER_CACHE_TABLES_MAX
 from arco.storage.cas import Held
 
 M = TypeVar("M")
@@ -37,6 +37,8 @@ class Bases(Generic[M]):
         self._ws = workspace
         self._subject = subject
         self._known: OrderedDict[str, Base[M]] = OrderedDict()
+        self._parts: dict[str, int] = {}
+        self._parts_in_all = 0
 
     def known(self, uuid: str) -> Base[M] | None:
         return self._known.get(uuid)
@@ -47,14 +49,19 @@ class Bases(Generic[M]):
             return
         uuid = base.pointer.value.table_uuid
         known = self._known.get(uuid)
-        if known is None or known.pointer.generation <= base.pointer.generation:
-            self._known[uuid] = base
-            self._known.move_to_end(uuid)
-        if len(self._known) > POINTER_CACHE_TABLES_MAX:
-            self._known.popitem(last=False)
+        if known is not None and known.pointer.generation > base.pointer.generation:
+            return
+        same = known is not None and known.metadata is base.metadata
+        parts = self._parts[uuid] if same else self._subject.parts(base.metadata)
+        self.forget(uuid)
+        self._known[uuid], self._parts[uuid] = base, parts
+        self._parts_in_all += parts
+        while len(self._known) > POINTER_CACHE_TABLES_MAX or self._parts_in_all > POINTER_CACHE_PARTS_MAX:
+            self.forget(next(iter(self._known)))
 
     def forget(self, uuid: str) -> None:
-        self._known.pop(uuid, None)
+        if self._known.pop(uuid, None) is not None:
+            self._parts_in_all -= self._parts.pop(uuid)
 
     async def read(self, uuid: str) -> Base[M] | None:
         """The table as it is now, from the store."""

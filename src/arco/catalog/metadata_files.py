@@ -15,7 +15,7 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
-from arco.kernel.limits import METADATA_CACHE_FILES_MAX
+from arco.kernel.limits import METADATA_CACHE_BYTES_MAX, METADATA_CACHE_FILES_MAX
 from arco.storage.port import Absent, HasFolders, Landed, Lost, ObjectStore
 from arco.storage.readback import put_settled
 
@@ -35,6 +35,7 @@ class MetadataFiles:
         self._clock = clock
         self._entropy = entropy
         self._cache: OrderedDict[str, bytes] = OrderedDict()
+        self._cached_bytes = 0
 
     def name(self, key: RequestKey, commit_number: int, behind: str | None = None) -> str:
         """The file name of one commit of one request. `behind`: the file of the commit before it, if that has not landed yet.
@@ -118,9 +119,12 @@ class MetadataFiles:
         return outside
 
     def _remember(self, location: str, data: bytes) -> None:
+        if len(data) > METADATA_CACHE_BYTES_MAX:
+            return
+        self._cached_bytes += len(data) - len(self._cache.pop(location, b""))
         self._cache[location] = data
-        if len(self._cache) > METADATA_CACHE_FILES_MAX:
-            self._cache.popitem(last=False)
+        while len(self._cache) > METADATA_CACHE_FILES_MAX or self._cached_bytes > METADATA_CACHE_BYTES_MAX:
+            self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
 
 def _no_file(location: str) -> NotFound:

@@ -14,6 +14,7 @@ from arco.iceberg import guardrails, requirements, table, updates, view_metadata
 from arco.iceberg.guardrails import Allowed, Placed
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
+from arco.iceberg.shape import JsonObject
 from arco.iceberg.view_metadata import ViewMetadata
 
 M = TypeVar("M")
@@ -50,6 +51,10 @@ class Subject(Protocol[M, R_contra, C_contra]):
         """The uuid that the metadata itself says."""
         ...
 
+    def parts(self, metadata: M) -> int:
+        """How much it is to remember."""
+        ...
+
     def metadata_file(self, metadata: M, name: str) -> str:
         """Where the metadata file of this name goes, and whether it is compressed, as the properties say."""
         ...
@@ -81,6 +86,9 @@ class Tables:
 
     def identity(self, metadata: TableMetadata) -> str:
         return metadata.table_uuid
+
+    def parts(self, metadata: TableMetadata) -> int:
+        return _parts(metadata.document)
 
     def metadata_file(self, metadata: TableMetadata, name: str) -> str:
         return _metadata_file(metadata, name)
@@ -139,6 +147,9 @@ class Views:
     def identity(self, metadata: ViewMetadata) -> str:
         return metadata.view_uuid
 
+    def parts(self, metadata: ViewMetadata) -> int:
+        return _parts(metadata.document)
+
     def metadata_file(self, metadata: ViewMetadata, name: str) -> str:
         return _metadata_file(metadata, name)
 
@@ -166,3 +177,17 @@ def _metadata_file(metadata: Placed, name: str) -> str:
     folder = metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata"
     is_gzip = metadata.properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
     return f"{folder.rstrip('/')}/{name.replace('.metadata.json', '.gz.metadata.json') if is_gzip else name}"
+
+
+def _parts(document: JsonObject) -> int:
+    """The entries of all its lists and objects, each schema with its columns."""
+    entries = sum(len(value) for value in document.values() if isinstance(value, list | dict))
+    return 1 + entries + sum(map(_columns, document["schemas"]))
+
+
+def _columns(kind: Any) -> int:
+    """The columns of a type, those inside of others too."""
+    if not isinstance(kind, dict):
+        return 0
+    inside = sum(1 + _columns(field["type"]) for field in kind.get("fields", ()))
+    return inside + sum(1 + _columns(kind[word]) for word in ("element", "key", "value") if word in kind)

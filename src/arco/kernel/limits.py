@@ -182,14 +182,17 @@ UPKEEP_EXAMPLES_MAX = 1_000
 # How far in the future a key's own time may lie before the key is refused: clocks differ by minutes, not by hours.
 IDEMPOTENCY_KEY_LEAD_S = 600
 
-# Metadata files kept in memory: bounds a server with many tables.
+# Metadata files that a server remembers of a workspace, and their bytes: bounds a server with many tables, or with large ones.
 METADATA_CACHE_FILES_MAX = 2048
+METADATA_CACHE_BYTES_MAX = 64 * 1024 * 1024
 
 # Namespaces whose names a server keeps in order.
 LISTINGS_REMEMBERED_MAX = 256
 
-# Tables whose pointer and metadata a server remembers.
+# Tables of a workspace whose pointer and metadata a server remembers, and of how many parts that metadata may be in all:
+# snapshots, columns, properties and the like, of one to three kilobytes each.
 POINTER_CACHE_TABLES_MAX = 4096
+POINTER_CACHE_PARTS_MAX = 200_000
 
 # Answers about tables and views that a server keeps as bytes, plain and packed.
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024

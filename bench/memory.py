@@ -1,7 +1,8 @@
 """What a server takes of memory: at rest, with 10,000 tables loaded and committed to, with 1,000 connections open, and after all.
 
 The tables are made by a generator (names) and by creates (those that are loaded), so that every memory of the server is filled
-past its limit or as far as so many tables do. Printed as a table; a goal is beside what has one.
+past its limit or as far as so many tables do. Printed as a table with the goal, and written to bench/results/memory.md unless
+--tables or --connections say otherwise than usual. Exits with 1 if the goal is not met.
 Usage: python bench/memory.py [--tables 10000] [--connections 1000] [--workers 1]
 """
 
@@ -26,6 +27,13 @@ SCHEMA = {
 }
 TABLES = f"{PREFIX}/namespaces/db/tables"
 GOAL_MIB = 600
+TABLES_USUAL, CONNECTIONS_USUAL = 10_000, 1_000
+RESULTS = Path(__file__).with_name("results") / "memory.md"
+TITLE = """# What a server takes of memory
+
+`python bench/memory.py`: a server on a folder, without waiting for the disk; tables of 20 columns. What it remembers is bounded
+by limits of `kernel/limits.py` (`POINTER_CACHE_*`, `METADATA_CACHE_*`, `ANSWERS_KEPT_BYTES_MAX`), and
+`tests/unit/catalog/test_memory_bounds.py` counts it."""
 
 
 async def _each(connections: list[Connection], count: int, method: str, path: str, body: str = "") -> None:
@@ -62,10 +70,19 @@ async def _measured(running: rest_servers.Running, tables: int, many: int) -> li
     return found
 
 
+def _report(found: list[tuple[str, float]], workers: int) -> tuple[str, bool]:
+    """What to show, and whether the goal is met."""
+    most, limit_mib = max(mib for _, mib in found), GOAL_MIB * workers
+    met = most <= limit_mib
+    rows = "\n".join(f"| {what} | {mib:,.0f} MiB |" for what, mib in found)
+    verdict = f"The most: {most:,.0f} MiB, goal ≤ {limit_mib:,} MiB: {'met' if met else '**not met**'}"
+    return f"| {workers} worker{'s' * (workers > 1)} | resident |\n|---|---|\n{rows}\n\n{verdict}\n", met
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, default=10_000)
-    parser.add_argument("--connections", type=int, default=1_000)
+    parser.add_argument("--tables", type=int, default=TABLES_USUAL)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS_USUAL)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     with (
@@ -73,11 +90,11 @@ def main() -> None:
         rest_servers.arco(Path(folder), workers=given.workers, flushed=False) as running,
     ):
         found = asyncio.run(_measured(running, given.tables, given.connections))
-    print(f"| {given.workers} worker{'s' * (given.workers > 1)} | resident |\n|---|---|")
-    print("\n".join(f"| {what} | {mib:,.0f} MiB |" for what, mib in found))
-    most = max(mib for _, mib in found)
-    limit = GOAL_MIB * given.workers
-    print(f"\nThe most: {most:,.0f} MiB, goal ≤ {limit:,} MiB: {'met' if most <= limit else '**not met**'}")
+    shown, met = _report(found, given.workers)
+    print(shown)
+    if (given.tables, given.connections, given.workers) == (TABLES_USUAL, CONNECTIONS_USUAL, 1):
+        RESULTS.write_text(f"{TITLE}\n\n{shown}")
+    sys.exit(0 if met else 1)
 
 
 if __name__ == "__main__":

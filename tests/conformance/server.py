@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conformance.kit import CannotRun
-from tests.servers.launch import seaweedfs
+from tests.servers.launch import SEAWEEDFS_ROLE_ARN, seaweedfs
 
 STOP_TIMEOUT_S = 30
 LOG_LINES_MAX = 20
@@ -36,8 +36,19 @@ def on_s3(work: Path, allowed: Sequence[str] = ()) -> Iterator[str]:
 
 
 @contextmanager
-def _serving(work: Path, root: str, options: Mapping[str, str], allowed: Sequence[str]) -> Iterator[str]:
-    command = [str(Path(sys.executable).with_name("arco")), "serve", "--root", root, "--port", "0"]
+def on_vending_s3(work: Path, allowed: Sequence[str] = ()) -> Iterator[str]:
+    """The same, of a server that keeps its keys to itself and gives a session of one table to whoever loads it."""
+    with seaweedfs(work / "s3") as store:
+        vending = ("--vend", "sts", "--vend-role", SEAWEEDFS_ROLE_ARN, "--vend-endpoint", store.endpoint)
+        with _serving(work, f"{store.url}/lake", store.options, allowed, vending) as address:
+            yield address
+
+
+@contextmanager
+def _serving(
+    work: Path, root: str, options: Mapping[str, str], allowed: Sequence[str], more: Sequence[str] = ()
+) -> Iterator[str]:
+    command = [str(Path(sys.executable).with_name("arco")), "serve", "--root", root, "--port", "0", *more]
     command += [part for word, value in options.items() for part in ("-o", f"{word}={value}")]
     command += [part for location in allowed for part in ("--allow-location", location)]
     with (work / "server.log").open("w") as log:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client's script, run by the client's own Python against a new server on an empty root.
 
-    python -m tests.conformance.walk folder|s3 PYTHON SCRIPT [ARGUMENT...]
+    python -m tests.conformance.walk folder|s3|s3-vended PYTHON SCRIPT [ARGUMENT...]
 
 The script gets the catalog's address and a folder that it may fill, then the arguments. It fails by its exit code.
 """
@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from tests.conformance.kit import CannotRun
-from tests.conformance.server import on_folder, on_s3, server_errors
+from tests.conformance.server import on_folder, on_s3, on_vending_s3, server_errors
 
-ROOTS = {"folder": on_folder, "s3": on_s3}
+ROOTS = {"folder": on_folder, "s3": on_s3, "s3-vended": on_vending_s3}
 
 
 def main(root: str, python: str, script: str, *arguments: str) -> int:

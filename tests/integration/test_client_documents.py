@@ -3,10 +3,13 @@
 import re
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 
 import pytest
+
+from tests.servers.launch import SEAWEEDFS_ROLE_ARN, Server, seaweedfs
 
 from .arco_server import arco_server
 from .duckdb_session import duckdb_session
@@ -22,6 +25,30 @@ def address(tmp_path: Path) -> Iterator[str]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@contextmanager
+def vending(store: Server, folder: str) -> Iterator[str]:
+    """A server on S3 that gives clients a session of one table, and its own keys to nobody."""
+    options = [part for word, value in store.options.items() for part in ("-o", f"{word}={value}")]
+    role = ("--vend", "sts", "--vend-role", SEAWEEDFS_ROLE_ARN, "--vend-endpoint", store.endpoint)
+    with arco_server(f"{store.url}/{folder}", *options, *role) as found:
+        yield found
+
+
+@pytest.fixture(params=["a folder", "S3 with vended credentials"])
+def any_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "a folder":
+        yield request.getfixturevalue("address")
+        return
+    with vending(request.getfixturevalue("store"), tmp_path.name) as found:
+        yield found
+
+
 def blocks(page: str, language: str, address: str) -> list[str]:
     """The blocks of one language on a page, with the address of a server that runs."""
     text = (PAGES / page).read_text()
@@ -34,32 +61,47 @@ def statements(block: str) -> list[str]:
     return [statement.strip() for statement in re.split(r";\n", f"{block}\n") if statement.strip()]
 
 
-def test_the_page_of_pyiceberg(address: str) -> None:
+def test_the_page_of_pyiceberg(any_address: str) -> None:
     names: dict[str, object] = {}
-    for block in blocks("pyiceberg.md", "python", address):
+    for block in blocks("pyiceberg.md", "python", any_address):
         exec(block, names)
 
 
-def test_the_page_of_duckdb(address: str, duckdb_extensions: Path) -> None:
+def test_the_page_of_duckdb(any_address: str, duckdb_extensions: Path) -> None:
     with duckdb_session(duckdb_extensions) as duck:
-        for block in blocks("duckdb.md", "sql", address):
+        for block in blocks("duckdb.md", "sql", any_address):
             for statement in statements(block):
                 duck(statement)
         assert duck.column("SELECT name FROM arco.garden.plants") == ["fern", "ivy"]
 
 
-def test_the_page_of_spark(address: str, spark: Spark) -> None:
+def follow_the_page_of_spark(address: str, spark: Spark, catalog: str) -> None:
     # The session of all tests has a catalog of that name already: the page's gets another one.
     names: dict[str, object] = {}
     for block in blocks("spark.md", "python", address):
-        exec(block.replace("catalog.arco", "catalog.documented"), names)
+        exec(block.replace("catalog.arco", f"catalog.{catalog}"), names)
     assert names["spark"] is spark.session
     for block in blocks("spark.md", "sql", address):
         for statement in statements(block):
-            spark(statement.replace("arco.", "documented."))
-    assert spark.column("SELECT id FROM documented.shop.orders") == [1, 2]
-    assert spark.column("SELECT id FROM documented.shop.large") == [2]
-    assert sorted(row[1] for row in spark("SHOW TABLES IN documented.shop")) == ["monthly", "orders"]
+            spark(statement.replace("arco.", f"{catalog}."))
+    assert spark.column(f"SELECT id FROM {catalog}.shop.orders") == [1, 2]
+    assert spark.column(f"SELECT id FROM {catalog}.shop.large") == [2]
+    assert sorted(row[1] for row in spark(f"SHOW TABLES IN {catalog}.shop")) == ["monthly", "orders"]
+
+
+def test_the_page_of_spark(address: str, spark: Spark) -> None:
+    follow_the_page_of_spark(address, spark, "documented")
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(900)
+def test_the_page_of_spark_on_s3_with_vended_credentials(store: Server, cloud_spark: Spark) -> None:
+    """The bundle of the cloud is in the session, and the header is what the page says of a server that vends."""
+    asked = re.search(r"`(header\.\S+)=(\S+)`", (PAGES / "spark.md").read_text())
+    assert asked is not None
+    cloud_spark.session.conf.set(f"spark.sql.catalog.documented_s3.{asked[1]}", asked[2])
+    with vending(store, "spark") as address:
+        follow_the_page_of_spark(address, cloud_spark, "documented_s3")
 
 
 def test_the_shell_and_python_say_the_same_about_spark(address: str) -> None:

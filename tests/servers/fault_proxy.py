@@ -44,6 +44,7 @@ class Fault(enum.Enum):
     STATUS_429_BEFORE = enum.auto()
     STATUS_409_BEFORE = enum.auto()
     REFUSE_BEFORE = enum.auto()  # closed without an answer (FIN)
+    SILENT_BEFORE = enum.auto()  # no answer and no end, until `speak` lets go of the connection
     SLOW = enum.auto()  # the true answer, delay_s later
 
 
@@ -96,6 +97,8 @@ class FaultProxy:
     _connections: set[asyncio.Task[None]] = field(default_factory=set)
     _failures: list[BaseException] = field(default_factory=list)
     _port: int = 0
+    _spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def endpoint(self) -> str:
@@ -118,7 +121,15 @@ class FaultProxy:
             self._plans.append(plan)
         return plan
 
+    def speak(self) -> None:
+        """End the silence: nothing more is spoiled, and connections that were kept waiting are closed."""
+        with self._lock:
+            self._plans.clear()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._spoken.set)
+
     async def start(self) -> int:
+        self._loop = asyncio.get_running_loop()
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=HEAD_LIMIT_BYTES)
         self._port = self._server.sockets[0].getsockname()[1]
         return self._port
@@ -177,6 +188,9 @@ class FaultProxy:
         fault = plan.fault if plan else None
         # From here on the request body has been read to its end, so that closing sends FIN and not RST.
         if fault is Fault.REFUSE_BEFORE:
+            return False
+        if fault is Fault.SILENT_BEFORE:
+            await self._spoken.wait()
             return False
         if fault in STATUSES_BEFORE:
             return await _reply(writer, request, _bare_answer(STATUSES_BEFORE[fault]))

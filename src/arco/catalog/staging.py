@@ -66,6 +66,10 @@ class _Staged(msgspec.Struct, frozen=True):
     at_ms: int
 
 
+class _Expired(Conflict):
+    """A commit that came after the time of its staged table: counted apart from what is refused for other reasons."""
+
+
 class Staging:
     """Staged creates of one workspace."""
 
@@ -157,19 +161,21 @@ class Staging:
             metadata = await self.described(name, request, uuid, marker.minted_ms, is_done)
             await self._tables.stage_new(metadata, key, source, uuid)
             try:
-                return await self._tables.take_name(levels, name, metadata, key, source, marker, asset_id)
+                answer = await self._tables.take_name(levels, name, metadata, key, source, marker, asset_id)
             except AlreadyExists as taken:
                 if not taken.message.startswith("Table already exists"):
                     raise
                 raise Conflict("Requirement failed: table already exists") from taken
+            # Here, where it is done: a retry that hears the same answer creates nothing.
+            self._ws.tallies.add(Tallied.STAGED_CREATED)
+            return answer
 
         try:
-            created = await self._tables.answered(await once(self._ws, key, begin, act))
-        except (FixRequest, Refresh):
-            self._ws.tallies.add(Tallied.STAGED_REFUSED)
+            return await self._tables.answered(await once(self._ws, key, begin, act))
+        except (FixRequest, Refresh) as refusal:
+            late = isinstance(refusal, _Expired)
+            self._ws.tallies.add(Tallied.STAGED_EXPIRED if late else Tallied.STAGED_REFUSED)
             raise
-        self._ws.tallies.add(Tallied.STAGED_CREATED)
-        return created
 
     async def described(
         self, name: str, request: CommitTable, uuid: str, at_ms: int, is_done: Callable[[], Awaitable[bool]]
@@ -186,8 +192,7 @@ class Staging:
         if intent is None or self._ws.clock.now_ms() <= intent.expires_ms:
             return
         if not await is_done():
-            self._ws.tallies.add(Tallied.STAGED_EXPIRED)
-            raise Conflict("this staged table has expired", hint="stage it again and write its files anew")
+            raise _Expired("this staged table has expired", hint="stage it again and write its files anew")
 
     def _check_place(
         self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata, intent: Intent | None

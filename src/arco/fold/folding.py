@@ -24,7 +24,7 @@ from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
 from arco.fold.notifying import notify
 from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.tables import FOLDED_FROM
-from arco.fold.work import Folded, StateFile, Work
+from arco.fold.work import Appended, Folded, StateFile, Work
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.kernel.ids import UlidSource
@@ -61,6 +61,7 @@ class Round:
     refused: int = 0
     more: bool = False
     unreadable: tuple[str, ...] = ()
+    appended: tuple[Appended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +222,7 @@ def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
         len(ready.folded.refused),
         more=bool(found.segments.keys() - known or set(found.receipts) - known),
         unreadable=ready.unreadable,
+        appended=ready.folded.appended,
     )
 
 
@@ -233,6 +235,7 @@ def _after(before: Round, done: Round) -> Round:
         events=before.events + done.events,
         refused=before.refused + done.refused,
         unreadable=tuple(dict.fromkeys((*before.unreadable, *done.unreadable))),
+        appended=(*before.appended, *done.appended),
     )
 
 

@@ -3,7 +3,8 @@
 A head that cannot be folded now does not keep the others waiting, and the root is brought up to date with what there is.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from arco.fold.folding import ALL_HEADS, Folding, Round
@@ -16,9 +17,19 @@ from arco.storage.keys import Domain, Head
 
 
 @dataclass(frozen=True, slots=True)
+class Synced:
+    """So many segments with events of a type could be seen so long after they were appended."""
+
+    event_type: str
+    seconds: float
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why.
 
+    `synced` says how long ago what was folded had been told, when the root named it.
     `catalog` among those that failed stands for tier 1: the ledger was not told of everything that it did.
     """
 
@@ -27,6 +38,7 @@ class Pass:
     merged: tuple[Head, ...] = ()
     failed: dict[Head, ArcoError] = field(default_factory=dict)
     took_s: float = 0.0
+    synced: tuple[Synced, ...] = ()
 
 
 async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass:
@@ -50,4 +62,19 @@ async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass
         merged += [head] if base else []
         seen.append(base or rounds[head].standing)
     root = await folding.heads.publish_cut(seen)
-    return Pass(root, rounds, tuple(merged), failed)
+    synced = _synced(rounds.values(), folding.heads.clock.now_ms())
+    return Pass(root, rounds, tuple(merged), failed, synced=synced)
+
+
+def _synced(rounds: Iterable[Round], now_ms: int) -> tuple[Synced, ...]:
+    """How long after they were told the events of each type can be seen. What several heads folded is seen once."""
+    appended = {one.segment: one for done in rounds for one in done.appended}
+    counts = Counter(
+        (event_type, _coarse(max(0, now_ms - one.at_ms) / 1000)) for one in appended.values() for event_type in one.types
+    )
+    return tuple(Synced(event_type, seconds, count) for (event_type, seconds), count in sorted(counts.items()))
+
+
+def _coarse(seconds: float) -> float:
+    """Two digits are enough for a histogram, and keep a pass over many segments short."""
+    return float(f"{seconds:.2g}")

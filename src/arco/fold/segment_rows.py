@@ -11,8 +11,9 @@ import msgspec
 
 from arco.fold.contributions import Contribution
 from arco.fold.shredding import shred_for
-from arco.fold.work import Refused
+from arco.fold.work import Appended, Refused
 from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
+from arco.kernel.position import Position
 from arco.ledger.envelope import encode
 from arco.ledger.segment import decode_segment
 from arco.storage.keys import ArchivedSegmentKey, Head, SegmentKey, parse
@@ -28,6 +29,14 @@ class SegmentReport(msgspec.Struct, frozen=True, kw_only=True):
     first_position: str | None = None
     last_position: str | None = None
     refused: tuple[Refused, ...] = ()
+    types: tuple[str, ...] = ()
+
+    @property
+    def appended(self) -> Appended | None:
+        """When it was told, and what of; None if nothing of it was folded."""
+        if self.first_position is None or not self.types:
+            return None
+        return Appended(self.segment, Position(self.first_position).time_ms, self.types)
 
 
 def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[Contribution]], None]) -> SegmentReport:
@@ -40,6 +49,7 @@ def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[C
         refused = Refused(segment=name, event_id=None, reason=error.message, line=b"", unknown=unknown)
         return SegmentReport(segment=name, refused=(refused,))
     bad: list[Refused] = []
+    types: set[str] = set()
     for event in segment.events:
         try:
             contributed = shred_for(head, event)
@@ -49,6 +59,7 @@ def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[C
                 Refused(segment=name, event_id=str(event.id), reason=error.message, line=encode(event), unknown=unknown)
             )
             continue
+        types.add(str(event.type))
         take(contributed)
     return SegmentReport(
         segment=name,
@@ -58,6 +69,7 @@ def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[C
         first_position=str(segment.events[0].position),
         last_position=str(segment.events[-1].position),
         refused=tuple(bad),
+        types=tuple(sorted(types)),
     )
 
 

@@ -100,6 +100,7 @@ class SparkFold:
             sum(one.events for one in reports),
             tuple(refused for one in reports for refused in one.refused),
             tuple((one.writer_id, one.writer_seq) for one in reports if one.writer_id is not None),
+            tuple(one.appended for one in reports if one.appended is not None),
         )
 
     def _merged(self, head: Head, files: Sequence[StateFile], into: str) -> tuple[StateFile, ...]:

@@ -46,6 +46,15 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Appended:
+    """A segment that was folded: when the first of its events was told, and the types of them all."""
+
+    segment: str
+    at_ms: int
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """What some inputs came to."""
 
@@ -54,6 +63,8 @@ class Folded:
     refused: tuple[Refused, ...] = ()
     writers: tuple[tuple[str, int], ...] = ()
     """The writer and number of every segment that was read, for the search for gaps."""
+    appended: tuple[Appended, ...] = ()
+    """What was folded, for those who ask how soon it could be seen."""
 
 
 class Work(Protocol):

@@ -120,8 +120,10 @@ TABLE_QUEUE_S_MAX = 20.0
 CONTENTION_PAUSE_S_FIRST = 0.001
 CONTENTION_PAUSE_S_MAX = 2.0
 
-# Metrics: how long what was found in the folded state is told again, and how many assets of a workspace have series.
+# Metrics: how long what was found in the folded state is told again, how long it is waited for, and how many assets of a
+# workspace have series.
 METRICS_STATE_S = 15.0
+METRICS_PATIENCE_S = 5.0
 METRICS_ASSETS_MAX = 1000
 
 # Keys of recent tier-1 operations that a process remembers; older ones are looked up in the chain of commits.
@@ -200,7 +202,7 @@ LISTINGS_REMEMBERED_MAX = 256
 # Tables, or views, of a workspace whose pointer and metadata a server remembers: so many, and so many bytes as JSON. Read into
 # memory it is three to five times that.
 POINTER_CACHE_TABLES_MAX = 4096
-POINTER_CACHE_BYTES_MAX = 128 * 1024 * 1024
+POINTER_CACHE_BYTES_MAX = 32 * 1024 * 1024
 
 # What is the same for request after request, and kept: tags of answers, routes of paths that are not too long, names of hosts.
 HOSTS_KEPT_MAX = 64

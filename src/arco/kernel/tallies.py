@@ -30,6 +30,7 @@ class Tallied(StrEnum):
     STAGED_CREATED = "staged_created"
     STAGED_REFUSED = "staged_refused"
     STAGED_EXPIRED = "staged_expired"
+    STAGED_ABANDONED = "staged_abandoned"
 
 
 class Tallies(Protocol):

@@ -28,7 +28,7 @@ class _Said(msgspec.Struct, frozen=True):
     error: str | None = None
     heads: dict[str, dict[str, int]] = {}
     failed: dict[str, str] = {}
-    took_s: float = 0.0
+    synced: tuple[tuple[str, float, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -47,7 +47,8 @@ class FoldStatus:
 class FoldProcess:
     """Keeps the process of a fold alive for as long as a server runs. `command` is what is started, in which environment.
 
-    `folded` is told of each head that had something new: in which workspace, and how long that pass took.
+    `synced` is told what can be seen now: in which workspace, events of which type, how many seconds after so many segments of
+    them were appended.
     """
 
     def __init__(
@@ -55,13 +56,13 @@ class FoldProcess:
         command: Sequence[str],
         environment: Mapping[str, str],
         clock: Clock,
-        folded: Callable[[Scope, str, float], None] = lambda _scope, _head, _took_s: None,
+        synced: Callable[[Scope, str, float, int], None] = lambda _scope, _event_type, _seconds, _segments: None,
     ) -> None:
         self.status = FoldStatus()
         self._command = tuple(command)
         self._environment = environment
         self._clock = clock
-        self._folded = folded
+        self._synced = synced
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
 
@@ -132,8 +133,9 @@ class FoldProcess:
                     "fold of %s: %s, %d segments, %d events, %d refused",
                     said.warehouse, head, one["segments"], one.get("events", 0), one.get("refused", 0),
                 )  # fmt: skip
-                if said.warehouse is not None:
-                    self._folded(Scope.parse_warehouse(said.warehouse), head, said.took_s)
+        if said.warehouse is not None:
+            for event_type, seconds, segments in said.synced:
+                self._synced(Scope.parse_warehouse(said.warehouse), event_type, seconds, segments)
         for head, reason in said.failed.items():
             log.warning("fold of %s: %s: %s", said.warehouse, head, reason)
 

@@ -24,6 +24,7 @@ from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, OutcomeUnk
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import TransactionId, time_said
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Source
 from arco.txn.meeting import come_to_terms
 
@@ -119,6 +120,7 @@ class Creations:
     async def finish(self, reserved: Reserved) -> None:
         """Give the table its name, and its first commit the receipt. If we die before, whoever comes next does it."""
         await self._ws.committer.bring_in_names()
+        self._ws.tallies.add(Tallied.STAGED_CREATED)
         reach("txn.named")
         reservation = reserved.reservation
         await self._catalog.tables.first_receipt(reservation.entry.uuid, reservation.metadata_location)

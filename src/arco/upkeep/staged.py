@@ -9,6 +9,7 @@ import msgspec
 from arco.catalog.names import Names
 from arco.catalog.staging import Intent
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.kernel.tallies import Tallied
 from arco.storage.keys import StagedIntentKey
 from arco.storage.port import Listed
 from arco.upkeep.own_files import empty_folder
@@ -50,3 +51,5 @@ async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Nam
             return
         await sweep.settle()
     await sweep.remove(entry, "nobody created its table in time")
+    if not sweep.dry_run:
+        sweep.parts.tallies.add(Tallied.STAGED_ABANDONED)

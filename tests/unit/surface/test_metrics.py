@@ -3,18 +3,30 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from arco.fold.passes import fold_pass
+from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
+from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, RUN_CREATED
+from arco.surface.cli.folding import pass_document
+from arco.surface.fold_process import FoldProcess
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Setup
 from arco.surface.http.bounds import Bounds
-from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, property_commit
+from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
+from integration.catalog_costs import PREFIX, SCHEMA, TABLES, Ground, Server, property_commit
 from stand_ins.asgi import ask
+from unit.read.test_read_library import created, made
 from unit.surface.http_ground import HttpGround
+from unit.surface.test_http_bindings import Living
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -89,35 +101,67 @@ def test_conflicts_with_another_server_and_what_was_tried_again_are_counted() ->
     assert value(mine, "arco_commits_total", outcome="landed") == 2
 
 
-def test_staged_creates_and_how_they_ended_are_counted() -> None:
+ENDINGS = ("staged", "created", "abandoned", "refused", "expired")
+
+
+def endings(found: Samples) -> dict[str, float]:
+    return {ending: value(found, "arco_staged_creates_total", ending=ending) for ending in ENDINGS}
+
+
+async def staged(server: Server, name: str) -> dict[str, Any]:
+    """The commit that creates a table which was staged under this name."""
+    asked = {"name": name, "schema": SCHEMA, "stage-create": True}
+    metadata = json.loads((await server.ask("POST", TABLES, asked)).body)["metadata"]
+    updates = [
+        {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": metadata["location"]},
+    ]
+    return {"requirements": [{"type": "assert-create"}], "updates": updates}
+
+
+def test_a_staged_create_ends_once_and_refused_commits_are_counted_apart() -> None:
     ground = Ground()
-    create: dict[str, Any] = {"requirements": [{"type": "assert-create"}]}
 
     async def run() -> Samples:
         server = ground.server()
         await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
-        staged = json.loads((await server.ask("POST", TABLES, {"name": "t", "schema": SCHEMA, "stage-create": True})).body)
-        uuid = staged["metadata"]["table-uuid"]
-        updates = [
-            {"action": "assign-uuid", "uuid": uuid},
-            {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
-            {"action": "set-location", "location": staged["metadata"]["location"]},
-        ]
-        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 200
-        assert (await server.ask("POST", f"{TABLES}/t", {**create, "updates": updates})).status == 409
+        create, late, _never = [await staged(server, name) for name in ("t", "late", "never")]
+        key = server.new_key()
+        for _ in range(2):  # a retry hears the same, and creates nothing
+            assert (await server.ask("POST", f"{TABLES}/t", create, key=False, idempotency_key=key)).status == 200
+        assert (await server.ask("POST", f"{TABLES}/t", create)).status == 409
+        await ground.clock.sleep(STAGED_INTENT_LIFETIME_S + 1)
+        assert (await server.ask("POST", f"{TABLES}/late", late)).status == 409
+        await ground.clock.sleep(UPKEEP_GRACE_S + 3 * UPKEEP_CLOCKS_S)
+        setting, jobs = Setting(server.catalog.parts), jobs_named(["staged"])
+        await upkeep_pass(replace(setting, dry_run=True), jobs)
+        for _ in range(2):
+            await upkeep_pass(setting, jobs)
         return parsed((await server.ask("GET", "/metrics")).body)
 
-    found = ground.run(run())
-    endings = {
-        ending: value(found, "arco_staged_creates_total", ending=ending) for ending in ("staged", "created", "refused")
-    }
-    assert endings == {"staged": 1, "created": 1, "refused": 1}
+    found = endings(ground.run(run()))
+    assert found == {"staged": 3, "created": 1, "abandoned": 2, "refused": 1, "expired": 1}
+
+
+def test_a_staged_table_that_a_transaction_creates_is_created() -> None:
+    ground = Ground()
+
+    async def run() -> Samples:
+        server = ground.server()
+        await server.ask("POST", f"{PREFIX}/namespaces", {"namespace": ["db"]})
+        change = await staged(server, "t") | {"identifier": {"namespace": ["db"], "name": "t"}}
+        assert (await server.ask("POST", f"{PREFIX}/transactions/commit", {"table-changes": [change]})).status == 204
+        await server.settle()
+        return parsed((await server.ask("GET", "/metrics")).body)
+
+    assert endings(ground.run(run()))["created"] == 1
 
 
 # What is folded
@@ -154,6 +198,34 @@ def test_runs_tasks_and_checks_that_ended_are_told_from_what_is_folded(ground: H
 def test_each_asset_has_its_age_and_its_pass_rate(folded: Samples) -> None:
     assert value(folded, "arco_asset_freshness_seconds", asset_key="shop.orders", **HOME) > 0
     assert 0 <= value(folded, "arco_asset_quality_pass_rate", asset_key="shop.orders", **HOME) <= 1
+
+
+SYNC = "servo_catalog_sync_duration_seconds"
+
+
+def test_how_soon_events_could_be_seen_is_told_by_their_type() -> None:
+    """From the moment they were appended: what waited for the fold has waited, however quick its pass was."""
+    living = Living()
+    told = FoldProcess([], {}, living.clock, living.state.metrics.synced)
+
+    def fold_after(seconds: float) -> None:
+        living.clock.at_ms += round(seconds * 1000)
+        done = living.runner.run(fold_pass(living.folding))
+        told._hear(msgspec.json.encode({"warehouse": Scope.of().warehouse, **pass_document(done)}))
+
+    living.happened(created(tasks=3), made("m1"))
+    fold_after(0.7)
+    fold_after(60)  # nothing was new: nothing is counted
+    for task in ("t2", "t3"):
+        living.happened(made(f"m-{task}", task=task))
+    fold_after(20)
+    found = parsed(living.runner.run(ask(living.app, "GET", "/metrics")).body)
+    of_outputs = dict(HOME, event_type=MATERIALIZATION_COMPLETED)
+    assert value(found, f"{SYNC}_count", event_type=RUN_CREATED, **HOME) == 1
+    assert value(found, f"{SYNC}_count", **of_outputs) == 3
+    assert [value(found, f"{SYNC}_bucket", le=le, **of_outputs) for le in ("0.5", "1.0", "15.0", "60.0")] == [0, 1, 1, 3]
+    assert value(found, f"{SYNC}_sum", **of_outputs) == pytest.approx(0.7 + 21 + 20, abs=0.2)
+    living.close()
 
 
 # Who may look

@@ -98,6 +98,7 @@ def pass_document(done: Pass) -> dict[str, Any]:
         "merged": [head.value for head in done.merged],
         "failed": {head.value: error.one_line() for head, error in done.failed.items()},
         "took_s": done.took_s,
+        "synced": [[one.event_type, one.seconds, one.segments] for one in done.synced],
     }
 
 

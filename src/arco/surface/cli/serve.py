@@ -37,7 +37,6 @@ from arco.kernel.limits import (
     TRANSACTION_TABLES_MAX,
     WORKERS_MAX,
 )
-from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
@@ -163,13 +162,9 @@ def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags
     words += ["--root", root] if root is not None else []
     words += [word for option in options for word in ("-o", option)]
     command = [sys.executable, "-c", "from arco.surface.cli.main import run; run()", *words]
-    process = FoldProcess(command, childs_environment(), state.clock, partial(_count_fold, state.metrics))
+    process = FoldProcess(command, childs_environment(), state.clock, state.metrics.synced)
     state.wake_fold, state.fold_status = process.wake, process.status.document
     return process
-
-
-def _count_fold(metrics: Metrics, scope: Scope, head: str, took_s: float) -> None:
-    metrics.folded(scope.tenant, scope.workspace, head, took_s)
 
 
 def _upkeep(state: ServerState, settings: Settings, flags: Flags) -> Beside:

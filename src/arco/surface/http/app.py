@@ -24,7 +24,7 @@ from arco.surface.http.call import Call, Scope, Send
 from arco.surface.http.crew import Crew
 from arco.surface.http.exchange import Request, Response, decode_query
 from arco.surface.http.failures import failure, hidden, no_room, overdue, refusal
-from arco.surface.http.handed_over import HANDED_OVER, asked, done_for, heard
+from arco.surface.http.handed_over import HANDED_OVER, TRIPS, asked, done_for, heard
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.link_tokens import LinkTokens
 from arco.surface.http.metrics import NO_ROUTE
@@ -84,6 +84,7 @@ class App:
         self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
+        self._watch = MetricsRoutes(state, setup.bounds.request_s)
         tokens = LinkTokens.of(setup.link_key, state.entropy)
         endpoints = api_endpoints(state, tokens, setup.about.scheme)
         self.routes = Routes(
@@ -92,7 +93,7 @@ class App:
                 *(one.route for one in endpoints),
                 *(route("OPTIONS", one.path, preflight, Door.LINK, across=True) for one in endpoints if one.across),
                 *self._probes.routes(),
-                *MetricsRoutes(state).routes(),
+                *self._watch.routes(),
                 *WelcomeRoutes(setup.about, setup.access).routes(),
                 *(OAuthRoutes(setup.access).routes() if setup.oauth else ()),
                 *more,
@@ -107,7 +108,8 @@ class App:
         call.is_handed_over = HANDED_OVER in scope
         with counting(NO_ROUTE) as trips:
             response = await self._response(call, trips)
-            call.trips = trips.count
+            call.trips += trips.count
+            scope[TRIPS] = call.trips
             await self._answer(call, response)
 
     async def _response(self, call: Call, trips: Trips) -> Response | None:
@@ -125,7 +127,7 @@ class App:
         except asyncio.CancelledError:
             # The server ends and does not wait any longer. What was begun is as it would be after a crash.
             log.warning("a request was cut off by the end of the server", extra=facts(call, self._now_s()))
-            return overdue(call.request_id, mutates=call.mutates)
+            return _overdue(call)
         except Exception:
             log.exception("request failed", extra=facts(call, self._now_s()))
             return hidden(call.request_id)
@@ -147,7 +149,7 @@ class App:
         if self._under_way < self._bounds.requests_at_once:
             return None
         self._metrics.shed("requests")
-        return no_room(may_have_landed=call.mutates and "idempotency-key" in call.headers)
+        return no_room(may_have_landed=call.may_come_again)
 
     async def _read_and_handled(self, call: Call, found: Found) -> Response | None:
         if not call.body_is_unread:
@@ -180,11 +182,14 @@ class App:
             return None
         answer = await owner.ask(lambda number: asked(call, body, number))
         self._metrics.handed_over("here" if answer is None else "there")
-        return None if answer is None else heard(answer)
+        if answer is None:
+            return None
+        call.trips = answer.trips
+        return heard(answer)
 
     def _give_up(self, call: Call) -> None:
         """Answer in the place of a handler that takes too long, and let it go on."""
-        task = asyncio.create_task(self._answer(call, overdue(call.request_id, mutates=call.mutates)))
+        task = asyncio.create_task(self._answer(call, _overdue(call)))
         self._late_answers.add(task)
         task.add_done_callback(self._late_answers.discard)
 
@@ -214,7 +219,7 @@ class App:
         log_request(call, now_s)
 
     def _failed(self, call: Call, error: ArcoError) -> Response:
-        response = failure(error, call.request_id)
+        response = failure(error, call.request_id, may_come_again=call.may_come_again)
         if response.status >= 500:
             level = logging.WARNING if isinstance(error, RetryLater) else logging.ERROR
             log.log(level, "%s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))
@@ -244,6 +249,7 @@ class App:
         for one in self._beside:
             await one.stop()
         await self._probes.end()
+        await self._watch.end()
         settling = asyncio.create_task(self._state.settle())
         _, unfinished = await asyncio.wait({settling}, timeout=self._bounds.stop_s)
         if unfinished:
@@ -255,6 +261,10 @@ class App:
 def operation_of(call: Call) -> str:
     """A request in a word that its client cannot choose."""
     return NO_ROUTE if call.route is None else f"{call.method} {call.route.template}"
+
+
+def _overdue(call: Call) -> Response:
+    return overdue(call.request_id, mutates=call.mutates, may_come_again=call.may_come_again)
 
 
 def _not_here(methods: frozenset[str]) -> Response:

@@ -59,6 +59,11 @@ class Call:
         return self.method not in _SAFE_METHODS
 
     @property
+    def may_come_again(self) -> bool:
+        """A change with a key of its client's: it may have been here before, and is safe to send once more."""
+        return self.mutates and "idempotency-key" in self.headers
+
+    @property
     def is_answered(self) -> bool:
         return self.status is not None
 

@@ -4,6 +4,8 @@ Nothing of the inside leaves. What is wrong with a request is said in full; what
 state, a bug) is said in a fixed sentence with the request's id, and the log has the rest.
 """
 
+from dataclasses import replace
+
 from arco.kernel.errors import ArcoError
 from arco.surface.http.exchange import Response, json_response
 
@@ -52,12 +54,14 @@ _HIDDEN = {
 _RETRY_AFTER_S = 1
 
 
-def failure(error: ArcoError, request_id: str) -> Response:
+def failure(error: ArcoError, request_id: str, *, may_come_again: bool = False) -> Response:
+    """An error, as its client hears it. A change with a key may come again even if it is not known what became of it."""
     kind = _TYPES.get(error.code, _BY_STATUS.get(error.status, "BadRequestException"))
     if error.status < 500:
         return envelope(error.status, kind, _in_full(error))
     said = _HIDDEN.get(error.code, f"the catalog needs its operator ({error.code})")
-    return envelope(error.status, kind, f"{said}; the log has it as {request_id}")
+    told = envelope(error.status, kind, f"{said}; the log has it as {request_id}")
+    return _come_again(told) if may_come_again and error.status == 504 else told
 
 
 def _in_full(error: ArcoError) -> str:
@@ -75,15 +79,19 @@ def refusal(status: int, message: str, **headers: str) -> Response:
 
 
 def envelope(status: int, kind: str, message: str) -> Response:
-    headers = {"Retry-After": str(_RETRY_AFTER_S)} if status == 503 else {}
-    return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)
+    told = json_response({"error": {"message": message, "type": kind, "code": status}}, status)
+    return _come_again(told) if status == 503 else told
+
+
+def _come_again(told: Response) -> Response:
+    return replace(told, headers={**told.headers, "Retry-After": str(_RETRY_AFTER_S)})
 
 
 def no_room(*, may_have_landed: bool) -> Response:
     """For a request that is not looked at. One with a key may be a retry: told 503, its client would clean up (PROTOCOLS C8)."""
     busy = "the server has as much to do as it can"
     if may_have_landed:
-        return refusal(504, f"{busy}; {_UNKNOWN}", Retry_After=str(_RETRY_AFTER_S))
+        return _come_again(refusal(504, f"{busy}; {_UNKNOWN}"))
     return refusal(503, f"{busy}; nothing was done")
 
 
@@ -92,8 +100,9 @@ def hidden(request_id: str) -> Response:
     return refusal(500, f"internal error; the log has it as {request_id}")
 
 
-def overdue(request_id: str, *, mutates: bool) -> Response:
+def overdue(request_id: str, *, mutates: bool, may_come_again: bool = False) -> Response:
     """For a request that takes too long, and goes on: a mutation may still have its effect."""
     if mutates:
-        return refusal(504, f"{_UNKNOWN}; the log has it as {request_id}")
+        told = refusal(504, f"{_UNKNOWN}; the log has it as {request_id}")
+        return _come_again(told) if may_come_again else told
     return refusal(503, f"this takes longer than the server lets a client wait; the log has it as {request_id}")

@@ -14,6 +14,9 @@ from arco.surface.http.handover import Answer, Ask
 HANDED_OVER = "arco.handed_over"
 """In the scope of a request that came from another worker."""
 
+TRIPS = "arco.trips"
+"""In that scope, once it is answered: the round trips to the store before the answer."""
+
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # How a body is sent is settled with the client, by the worker that has it.
@@ -54,7 +57,7 @@ async def done_for(application: Application, ask: Ask) -> Answer:
     }
     await application(scope, receive, send)
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(ask.number, sent[0]["status"], list(sent[0]["headers"]), body)
+    return Answer(ask.number, sent[0]["status"], list(sent[0]["headers"]), body, scope.get(TRIPS, 0))
 
 
 def heard(answer: Answer) -> Response:

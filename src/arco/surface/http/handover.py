@@ -38,10 +38,13 @@ class NotTaken(msgspec.Struct, frozen=True, array_like=True, tag="not_taken"):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
+    """`trips` are the round trips to the store that it took there: who has the client counts them."""
+
     number: int
     status: int
     headers: Headers
     body: bytes
+    trips: int = 0
 
 
 class NoMore(msgspec.Struct, frozen=True, array_like=True, tag="no_more"):

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from arco.kernel.scope import Scope
 from arco.kernel.tallies import Tallied
 
 # When a series began says nothing that its first sample does not, and would double what is told.
@@ -41,6 +42,7 @@ _STAGED = {
     Tallied.STAGED_CREATED: "created",
     Tallied.STAGED_REFUSED: "refused",
     Tallied.STAGED_EXPIRED: "expired",
+    Tallied.STAGED_ABANDONED: "abandoned",
 }
 
 
@@ -79,9 +81,9 @@ class Metrics:
             "arco_http_requests_under_way", "Requests worked on", registry=own, multiprocess_mode="livesum"
         )
         self.connections = Gauge("arco_http_connections", "Open connections", registry=own, multiprocess_mode="livesum")
-        self._folded = Histogram(
+        self._synced = Histogram(
             "servo_catalog_sync_duration_seconds",
-            "Catalog sync latency",
+            "Catalog sync latency: from an event's append to where it can be seen",
             ["tenant_id", "workspace_id", "event_type"],
             buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0),
             registry=own,
@@ -143,8 +145,11 @@ class Metrics:
     def handed_over(self, done: str) -> None:
         self._handed_over.labels(done).inc()
 
-    def folded(self, tenant: str, workspace: str, head: str, took_s: float) -> None:
-        self._folded.labels(tenant, workspace, head).observe(took_s)
+    def synced(self, scope: Scope, event_type: str, seconds: float, segments: int) -> None:
+        """So many segments with events of a type can be seen, so long after they were appended."""
+        series = self._synced.labels(scope.tenant, scope.workspace, event_type)
+        for _ in range(segments):
+            series.observe(seconds)
 
     def add(self, what: Tallied, by: int = 1) -> None:
         if what is Tallied.QUEUED:

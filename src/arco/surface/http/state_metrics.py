@@ -1,7 +1,8 @@
 """What is folded, as metrics: runs, tasks and checks that have ended, and how each asset is.
 
-Asked at most every few seconds, however many watch; as of the published state, so all servers of a root say the same. There is a
-series for each asset up to a limit: assets are named by projects that were deployed, never by requests.
+Asked at most every few seconds, however many watch, and never waited for longer than a little: those who watch must see a server
+whose store is silent, so they get what was found before. As of the published state, so all servers of a root say the same. There
+is a series for each asset up to a limit: assets are named by projects that were deployed, never by requests.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from arco.kernel.errors import ArcoError
-from arco.kernel.limits import METRICS_ASSETS_MAX, METRICS_STATE_S, READY_WORKSPACES_MAX
+from arco.kernel.limits import METRICS_ASSETS_MAX, METRICS_PATIENCE_S, METRICS_STATE_S, READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
 from arco.read.assets import health_list
 from arco.read.health import Health
@@ -29,19 +30,35 @@ _HOME = ("tenant_id", "workspace_id")
 class StateMetrics:
     """The metrics of what is folded in the workspaces of one root."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, patience_s: float = METRICS_PATIENCE_S) -> None:
         self._state = state
+        self._patience_s = patience_s
         self._asked_s: float | None = None
         self._found: tuple[Metric, ...] = ()
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
 
     async def families(self) -> tuple[Metric, ...]:
-        async with self._asking:
-            now_s = self._state.clock.monotonic_s()
-            if self._asked_s is None or now_s - self._asked_s > METRICS_STATE_S:
-                self._found = await self._look()
-                self._asked_s = now_s
-            return self._found
+        now_s = self._state.clock.monotonic_s()
+        if self._asked_s is None or now_s - self._asked_s > METRICS_STATE_S:
+            await asyncio.wait({self._looking()}, timeout=self._patience_s)
+        return self._found
+
+    async def end(self) -> None:
+        """Leave nothing running behind."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
+
+    def _looking(self) -> "asyncio.Task[None]":
+        """One look at a time, however many ask."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._renew())
+        return self._asking
+
+    async def _renew(self) -> None:
+        began_s = self._state.clock.monotonic_s()
+        self._found = await self._look()
+        self._asked_s = began_s
 
     async def _look(self) -> tuple[Metric, ...]:
         made = _Families()

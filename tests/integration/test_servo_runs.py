@@ -331,6 +331,21 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
     assert "arco.full-reads" in runs.table("counted").snapshots[-1]["summary"]
 
 
+def test_a_merge_that_has_to_read_all_loses_no_row_that_it_made_before(runs: Runs) -> None:
+    @asset(mode="full", name="arrivals")
+    def arrivals(run, low: int = 0):
+        return run.spark.range(low, low + 3)
+
+    @asset(mode="merge", key="id", inputs={"new": changes_of("arrivals")})
+    def known(new):
+        return new.withColumn("seen", f.lit(1))
+
+    runs.run(arrivals, known)
+    runs.run(arrivals, known, parameters={"low": "2"})
+    assert "arco.full-reads" in runs.table("known").snapshots[-1]["summary"]
+    assert [one[0] for one in runs.rows("known")] == [0, 1, 2, 3, 4]
+
+
 # What stays
 
 

@@ -26,13 +26,13 @@ from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import MAIN
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
+from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import Failure, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
 from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.attempt_log import AttemptLog
 from arco.servo.execute.data_files import Written
-from arco.servo.execute.failures import Category
 from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin

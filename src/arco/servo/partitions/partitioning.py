@@ -177,15 +177,15 @@ def _values(axis: Axis, first: int, end: int) -> list[Any]:
 
 def _spans(axis: Axis, stored: Any) -> list[tuple[int, int]]:
     try:
-        if isinstance(axis, TimeAxis):
-            first, end = stored
-            return [(_place(axis, first), _place(axis, end))]
-        listed = stored[0]
-        if not isinstance(listed, list):
-            raise ValueError(listed)
-        known = [one for one in listed if _is_known(axis, one)]
-        return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
-    except (TypeError, ValueError, IndexError) as error:
+        match axis, stored:
+            case TimeAxis(), [first, end]:
+                return [(_place(axis, first), _place(axis, end))]
+            case ListAxis(), [list() as listed]:
+                known = [one for one in listed if _is_known(axis, one)]
+                return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
+            case _:
+                raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}")
+    except (TypeError, ValueError) as error:
         raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}") from error
 
 

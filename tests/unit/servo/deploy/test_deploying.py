@@ -423,7 +423,7 @@ def test_other_dimensions_are_refused(desk: Desk) -> None:
 def test_going_back_to_other_dimensions_is_refused_with_the_way_out(desk: Desk) -> None:
     first = desk.deploy({"a": {"partitions": daily("date", start="2025-01-01")}})
     second = desk.deploy({"a": {"partitions": weekly("date", start="2025-01-06")}}, allow_breaking=True)
-    with pytest.raises(InvalidInput, match="shop.a is partitioned otherwise") as raised:
+    with pytest.raises(InvalidInput, match=r"shop\.a is partitioned otherwise") as raised:
         desk.run(desk.deployments.rollback("shop", by="ann"))
     assert "--allow-breaking" in str(raised.value.hint)
     assert desk.run(desk.deployments.current("shop")).id == second.id

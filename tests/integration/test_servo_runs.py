@@ -475,6 +475,28 @@ def test_a_late_correction_makes_exactly_what_it_touches_stale(runs: Runs) -> No
     assert runs.plan(raw, clean, pairs).plan.spec.tasks == ()
 
 
+def test_a_table_that_was_empty_when_the_plan_was_made_is_read_as_empty(runs: Runs) -> None:
+    schema = {"type": "struct", "fields": [
+        {"id": 1, "name": "date", "required": False, "type": "date"},
+        {"id": 2, "name": "n", "required": False, "type": "long"},
+    ]}  # fmt: skip
+    runs.lake.create("raw", schema)
+    raw = source("raw")
+
+    @asset
+    def copied(raw):
+        return raw
+
+    pipeline = runs.pipeline(raw, copied)
+    prepared = runs.lake.run(pipeline.prepare(PlanRequest()))
+    _append(runs, "2025-01-01")
+    started = runs.lake.run(pipeline.start(prepared, HowToRun()))
+    assert ended(runs.lake.run(pipeline.drive(started))) == {"succeeded": 1}
+    assert runs.rows("copied") == []
+    assert ended(runs.run(raw, copied)) == {"succeeded": 1}
+    assert runs.rows("copied") == [(date(2025, 1, 1), 1)]
+
+
 def _append(runs: Runs, *days: str) -> None:
     """A row for each day, by somebody else."""
     table = runs.table("raw")

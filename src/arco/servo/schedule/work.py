@@ -174,6 +174,7 @@ class Work:
                 request_hash=output.commit.request_hash,
                 table_uuid=output.commit.table_uuid,
                 snapshot_id=output.commit.snapshot_id,
+                aside=output.commit.aside,
             )
         return OutputStaged(
             task=self.task,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.kernel.errors import InvalidInput, NotFound, TooLarge
@@ -14,7 +15,7 @@ from arco.kernel.ids import encode_ulid
 from arco.quality.builtin import foreign_key
 from arco.servo.plan.document import Plan, PlannedTask, decode_plan
 from arco.servo.plan.explanation import explain
-from arco.servo.plan.facts import AssetFacts, FilesFact, Materialization, PlanningSnapshot, TableFact
+from arco.servo.plan.facts import AssetFacts, FilesFact, HeldOutput, Materialization, PlanningSnapshot, TableFact
 from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
@@ -169,6 +170,33 @@ def test_an_earlier_partitioning_is_said_in_plan_and_explanation() -> None:
     found = explain(world, key, {})
     assert [one.reason for one in found.stale] == ["layout"]
     assert any("partitioned otherwise" in note and "drop the table" in note for note in found.notes)
+
+
+def test_what_was_held_back_is_planned_again_until_it_is_published() -> None:
+    """Whatever is read without it would be made of what is missing; and a check that was mended is no change of code."""
+    made = project()
+    facts = published(made, made_plan(made, snapshot()))
+    held = HeldOutput(
+        id=encode_ulid(99),
+        run_id="r",
+        partitions=[{"date": ["2025-01-04", "2025-01-06"]}],
+        action="block_downstream",
+        reasons=("unique(id)",),
+        branch="held-x",
+        position=encode_ulid(2),
+    )
+    facts["shop.clean"] = msgspec.structs.replace(facts["shop.clean"], held=(held,))
+    for _ in range(2):
+        first, *rest = made_plan(made, snapshot(facts)).spec.tasks
+        assert (first.asset, first.partitions) == ("shop.clean", held.partitions)
+        assert [why.reason for why in first.because] == ["quarantined"]
+        assert all(first.id in task.depends_on for task in rest if task.asset in {"shop.weekly", "shop.totals"})
+    again = published(made, made_plan(made, snapshot(facts)), 3)
+    for key, found in again.items():
+        facts[key] = msgspec.structs.replace(
+            facts[key], materializations=(*facts[key].materializations, *found.materializations)
+        )
+    assert made_plan(made, snapshot(facts)).spec.tasks == ()
 
 
 def test_when_all_is_published_nothing_is_left() -> None:

@@ -133,8 +133,17 @@ def test_bad_rows_are_set_aside_with_their_rules(runs: Runs) -> None:
     def rows(run):
         return run.spark.sql("select * from values (1, 'a'), (-1, 'b'), (2, null), (-2, null) as t(n, name)")
 
-    assert exits(runs.run(rows)) == 0
+    state = runs.run(rows)
+    assert exits(state) == 0
     assert runs.rows("rows") == [(1, "a")]
+    # What the log had before either commit was sent is where both are: so whoever settles the attempt finds them.
+    (its,) = state.tasks.values()
+    assert its.staged is not None
+    assert its.staged.publish is not None
+    assert its.staged.publish.aside is not None
+    table = runs.table("rows__quarantine")
+    beside = its.staged.publish.aside
+    assert (table.table_uuid, table.current_snapshot_id) == (beside.table_uuid, beside.snapshot_id)
     aside = runs.frame("rows__quarantine").select("n", "name", "arco_rules").collect()
     assert sorted(tuple(row) for row in aside if row[1]) == [(-1, "b", "in_range(n)")]
     assert {row[2] for row in aside if row[0] == -2} == {"not_null(name), in_range(n)"}

@@ -331,6 +331,21 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
     assert "arco.full-reads" in runs.table("counted").snapshots[-1]["summary"]
 
 
+def test_a_merge_that_has_to_read_all_loses_no_row_that_it_made_before(runs: Runs) -> None:
+    @asset(mode="full", name="arrivals")
+    def arrivals(run, low: int = 0):
+        return run.spark.range(low, low + 3)
+
+    @asset(mode="merge", key="id", inputs={"new": changes_of("arrivals")})
+    def known(new):
+        return new.withColumn("seen", f.lit(1))
+
+    runs.run(arrivals, known)
+    runs.run(arrivals, known, parameters={"low": "2"})
+    assert "arco.full-reads" in runs.table("known").snapshots[-1]["summary"]
+    assert [one[0] for one in runs.rows("known")] == [0, 1, 2, 3, 4]
+
+
 # What stays
 
 
@@ -458,6 +473,28 @@ def test_a_late_correction_makes_exactly_what_it_touches_stale(runs: Runs) -> No
     runs.run(raw, clean, pairs)
     assert runs.frame("clean").count() == 4
     assert runs.plan(raw, clean, pairs).plan.spec.tasks == ()
+
+
+def test_a_table_that_was_empty_when_the_plan_was_made_is_read_as_empty(runs: Runs) -> None:
+    schema = {"type": "struct", "fields": [
+        {"id": 1, "name": "date", "required": False, "type": "date"},
+        {"id": 2, "name": "n", "required": False, "type": "long"},
+    ]}  # fmt: skip
+    runs.lake.create("raw", schema)
+    raw = source("raw")
+
+    @asset
+    def copied(raw):
+        return raw
+
+    pipeline = runs.pipeline(raw, copied)
+    prepared = runs.lake.run(pipeline.prepare(PlanRequest()))
+    _append(runs, "2025-01-01")
+    started = runs.lake.run(pipeline.start(prepared, HowToRun()))
+    assert ended(runs.lake.run(pipeline.drive(started))) == {"succeeded": 1}
+    assert runs.rows("copied") == []
+    assert ended(runs.run(raw, copied)) == {"succeeded": 1}
+    assert runs.rows("copied") == [(date(2025, 1, 1), 1)]
 
 
 def _append(runs: Runs, *days: str) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from arco.fold.spark_session import FIXED, Session, SparkSettings, open_session
 from arco.kernel.errors import InvalidInput
-from arco.servo.execute.failures import Category
+from arco.ledger.failure_kinds import Category
 from arco.servo.execute.spark_failures import failure_of, is_cancelled
 from arco.servo.execute.spark_sql import Answer, answered
 from fixtures.servo.frames import MARKS

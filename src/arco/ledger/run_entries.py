@@ -175,14 +175,25 @@ class TaskStarted(AttemptEntry, frozen=True, kw_only=True, tag="task_started"):
     """The worker has begun."""
 
 
+class RowsAside(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit of the rows that an attempt sets aside: where to look for it. Its keys are the attempt's, for another table."""
+
+    table_uuid: str
+    snapshot_id: int
+
+
 class Publish(msgspec.Struct, frozen=True, kw_only=True):
-    """The commit that is about to be sent, so that anybody can settle it: its key, and where to look for it."""
+    """The commit that is about to be sent, so that anybody can settle it: its key, and where to look for it.
+
+    `aside` is sent before it, if rows are set aside: whoever settles the attempt settles both.
+    """
 
     key: str
     operation: str
     request_hash: str
     table_uuid: str | None = None
     snapshot_id: int | None = None
+    aside: RowsAside | None = None
 
 
 class StagedCommit(msgspec.Struct, frozen=True, kw_only=True):

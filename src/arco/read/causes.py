@@ -63,7 +63,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
 HINTS = {
     "schema_violation": "make the output fit the declared columns, or declare the new ones and deploy",
-    "data_quality": "look at the rows that the check refused",
+    "data_quality": "look at what the check refused: `arco quarantine list`",
     "missing_dependency": "publish what it reads first",
     "resource_exhausted": "give Spark more memory, or let a task cover fewer partitions",
     "timeout": "try it again, with more time if it takes long every time",

@@ -113,7 +113,7 @@ class PublishingExecutor:
         if chance < 0.08:
             raise Unavailable("the source did not answer")
         if chance < 0.11:
-            return Failed(Failure(kind="transform_error", message="division by zero"))
+            return Failed(Failure(kind="transform", message="division by zero"))
         going = _Going(snapshot_id(attempt.run, attempt.task, attempt.number))
         for _ in range(_REBASES_MAX):
             try:

@@ -1,6 +1,7 @@
 """Axes, documents and mappings: which partitions there are, how they are written, and which need which."""
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -179,8 +180,27 @@ def test_a_mapping_that_does_not_fit_is_refused() -> None:
         Last().check(UNPARTITIONED, DAYS)
 
 
-def test_a_mapping_of_ones_own_that_names_no_dimension_of_its_input_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="names the dimension 'day'"):
-        Custom(lambda made: [{"day": made["date"]}]).needed(pick(DAYS, date="2025-02-10"), ends(DAYS, DAYS))
-    with pytest.raises(InvalidInput, match="'soon' is not a date"):
-        Custom(lambda _: [{"date": "soon"}]).needed(pick(DAYS, date="2025-02-10"), ends(DAYS, DAYS))
+def broken(made: dict[str, Any]) -> Any:
+    return [{"date": made["week"]}]
+
+
+def in_vain(made: dict[str, Any]) -> Any:
+    yield {"date": made["date"]}
+    raise RuntimeError("two\nlines")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "line", "said"),
+    [
+        (lambda made: [{"day": made["date"]}], 0, "<lambda>: it names the dimension 'day'"),
+        (lambda _: [{"date": "soon"}], 0, "<lambda>: date='soon' is not a date"),
+        (lambda made: {"date": made["date"]}, 0, "<lambda>: it answers 'date', which is no partition"),
+        (broken, 1, "broken raised KeyError: 'week' for"),
+        (in_vain, 2, "in_vain raised RuntimeError: two lines for"),
+    ],
+)
+def test_what_is_wrong_with_a_mapping_of_ones_own_is_said_with_its_line(mapping: Any, line: int, said: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        Custom(mapping).needed(pick(DAYS, date="2025-02-10"), ends(DAYS, DAYS))
+    assert raised.value.message.startswith(f"{__file__}:{mapping.__code__.co_firstlineno + line}: {said}")
+    assert "\n" not in raised.value.one_line()

@@ -7,17 +7,19 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.kernel.errors import InvalidInput, NotFound, TooLarge
 from arco.kernel.ids import encode_ulid
 from arco.quality.builtin import foreign_key
 from arco.servo.plan.document import Plan, PlannedTask, decode_plan
-from arco.servo.plan.facts import AssetFacts, FilesFact, Materialization, PlanningSnapshot, TableFact
+from arco.servo.plan.explanation import explain
+from arco.servo.plan.facts import AssetFacts, FilesFact, HeldOutput, Materialization, PlanningSnapshot, TableFact
 from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
-from arco.servo.sdk.dimensions import daily, monthly, static
+from arco.servo.sdk.dimensions import daily, hourly, monthly, static, weekly
 from arco.servo.sdk.inputs import every, files, last, window
 from arco.servo.sdk.project import Project, assembled
 from arco.servo.sdk.selection import select
@@ -126,6 +128,75 @@ def test_what_was_never_published_is_made_upstream_first() -> None:
     assert [why.reason for why in clean.because] == ["never"]
     assert clean.priority == 6 * 3600
     assert by_asset["shop.totals"].priority > clean.priority
+
+
+def laid_out(partitions: object) -> Project:
+    @asset(partitions=partitions)
+    def days() -> object: ...
+
+    @asset(inputs={"days": every("days")})
+    def reader(days: object) -> object: ...
+
+    return assembled([days.written, reader.written], folder=Path(), name="shop", namespace="shop")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [DAYS, daily("other", start="2025-01-01"), hourly("date", start="2025-01-01"), static("date", ["2", "a"]), None],
+)
+@pytest.mark.parametrize(
+    "after", [weekly("date", start="2025-01-06"), monthly("date", start="2024-12"), static("date", ["2"]), DAYS, None]
+)
+def test_what_was_published_in_another_partitioning_is_stale_and_no_error(before: object, after: object) -> None:
+    old, new = laid_out(before), laid_out(after)
+    facts = published(old, made_plan(old, snapshot()))
+    one = made_plan(new, snapshot(facts))
+    if before == after:
+        assert one.spec.tasks == ()
+        return
+    everything = World(new.graph, snapshot()).everything(next(iter(new.graph.order))).count()
+    first = [task for task in one.spec.tasks if task.asset == "shop.days"]
+    assert sum(task.partition_count for task in first) == everything
+    assert {why.reason for task in first for why in task.because} <= {"layout", "code"}
+    assert "shop.reader" in {task.asset for task in one.spec.tasks}
+    again = made_plan(new, snapshot(facts | published(new, one, 2)))
+    assert again.spec.tasks == ()
+
+
+def test_an_earlier_partitioning_is_said_in_plan_and_explanation() -> None:
+    old, new = laid_out(DAYS), laid_out(weekly("date", start="2025-01-06"))
+    world = World(new.graph, snapshot(published(old, made_plan(old, snapshot()))))
+    (key, _) = new.graph.order
+    found = explain(world, key, {})
+    assert [one.reason for one in found.stale] == ["layout"]
+    assert any("partitioned otherwise" in note and "drop the table" in note for note in found.notes)
+
+
+def test_what_was_held_back_is_planned_again_until_it_is_published() -> None:
+    """Whatever is read without it would be made of what is missing; and a check that was mended is no change of code."""
+    made = project()
+    facts = published(made, made_plan(made, snapshot()))
+    held = HeldOutput(
+        id=encode_ulid(99),
+        run_id="r",
+        partitions=[{"date": ["2025-01-04", "2025-01-06"]}],
+        action="block_downstream",
+        reasons=("unique(id)",),
+        branch="held-x",
+        position=encode_ulid(2),
+    )
+    facts["shop.clean"] = msgspec.structs.replace(facts["shop.clean"], held=(held,))
+    for _ in range(2):
+        first, *rest = made_plan(made, snapshot(facts)).spec.tasks
+        assert (first.asset, first.partitions) == ("shop.clean", held.partitions)
+        assert [why.reason for why in first.because] == ["quarantined"]
+        assert all(first.id in task.depends_on for task in rest if task.asset in {"shop.weekly", "shop.totals"})
+    again = published(made, made_plan(made, snapshot(facts)), 3)
+    for key, found in again.items():
+        facts[key] = msgspec.structs.replace(
+            facts[key], materializations=(*facts[key].materializations, *found.materializations)
+        )
+    assert made_plan(made, snapshot(facts)).spec.tasks == ()
 
 
 def test_when_all_is_published_nothing_is_left() -> None:

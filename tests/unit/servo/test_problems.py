@@ -63,6 +63,32 @@ def test_problems_of_every_kind_at_once(tmp_path: Path) -> None:
     ]
 
 
+CHANGES = """from arco import asset, changes_of, daily, source
+raw = source("raw")
+@asset({})
+def new_rows(new): ...
+"""
+
+
+@pytest.mark.parametrize("options", ["", "mode='full', ", "mode='append', partitions=daily('date', start='2025-01-01'), "])
+def test_changes_are_read_only_where_a_publish_keeps_what_earlier_ones_made(tmp_path: Path, options: str) -> None:
+    found = problems(tmp_path, a_py=CHANGES.format(options + "inputs={'new': changes_of('raw')}"))
+    assert len(found) == 1
+    assert found[0].startswith("assets/a.py:3: shop.new_rows reads shop.raw: changes_of gives only the rows that are new, ")
+    assert found[0].endswith("""'append' or 'merge', and leave partitions out; or read all of it: every('shop.raw')""")
+
+
+@pytest.mark.parametrize("options", ["mode='append', ", "mode='merge', key='id', "])
+def test_changes_are_for_appends_and_merges_without_partitions(tmp_path: Path, options: str) -> None:
+    assert problems(tmp_path, a_py=CHANGES.format(options + "inputs={'new': changes_of('raw')}")) == []
+
+
+def test_changes_of_a_query_are_held_to_the_same(tmp_path: Path) -> None:
+    query = "/*\ninputs = { raw = 'changes' }\n*/\nSELECT * FROM raw\n"
+    found = problems(tmp_path, a_py='from arco import source\nraw = source("raw")\n', new_rows_sql=query)
+    assert [one.partition(": changes_of")[0] for one in found] == ["assets/new_rows.sql:4: shop.new_rows reads shop.raw"]
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [

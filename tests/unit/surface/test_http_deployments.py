@@ -138,6 +138,7 @@ def of(asset_key: str, change: Change) -> Change:
         (of("shop.orders", lambda it: it["columns"][0].update(type="number")), "number"),
         (of("shop.orders", lambda it: it["columns"][1].update(path=["order_id"], id="b")), "two columns"),
         (of("shop.orders", lambda it: it["definition"]["inputs"][0].update(asset="shop.totals")), "need each other"),
+        (of("shop.orders", lambda it: it["definition"]["inputs"][0].update(kind="changes")), "would replace what was made"),
         (of("shop.totals", lambda it: it["definition"].update(table="shop.orders")), "publish to one table"),
         (of("shop.raw", lambda it: it["definition"].update(table="shop.orders")), "publishes its table"),
         (of("shop.totals", lambda it: it.update(renamed_from=["nowhere"])), "asset key"),

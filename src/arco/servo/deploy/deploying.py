@@ -166,8 +166,8 @@ class Deployments:
         after = self._next(project, before, known, by, tables)
         return Prepared(before, after, difference(before, after)), held
 
-    async def rollback(self, project: str, to: str | None = None, *, by: str) -> Deployment:
-        """Let an earlier deployment count again."""
+    async def rollback(self, project: str, to: str | None = None, *, by: str, allow_breaking: bool = False) -> Deployment:
+        """Let an earlier deployment count again. Refused like a deployment, if what is published since would not be found."""
         head = self._head(project)
         held = await head.read()
         if held is None:
@@ -178,6 +178,12 @@ class Deployments:
         found = await self.load(target)
         if found.project != project:
             raise InvalidInput(f"deployment {target} is of project {found.project}")
+        moved = () if allow_breaking else _moved(await self.load(held.value.deployment), found)
+        if moved:
+            raise InvalidInput(
+                "going back breaks what is published: " + "; ".join(moved),
+                hint="name another deployment with --to; or go back with --allow-breaking and make it again",
+            )
         await self._swing(head, held, target, by)
         await self.tell(project)
         return found
@@ -366,15 +372,21 @@ def _earlier(
 
 def breaking(before: Deployment, after: Deployment) -> tuple[str, ...]:
     """What would orphan published partitions or readers: other dimensions, and schemas that readers cannot follow."""
-    by_id = _by_id(before)
-    problems = []
-    for one in after.assets.values():
-        earlier = by_id.get(one.asset_id)
-        if earlier is not None and _shape(earlier.definition["partitions"]) != _shape(one.definition["partitions"]):
-            problems.append(f"{one.key} is partitioned otherwise: partitions published before would no longer be found")
+    problems = _moved(before, after)
     for key, verdict in sorted(after.verdicts.items()):
         problems += [f"{key} is {verdict.compatibility} compatible: {refusal}" for refusal in verdict.refused]
     return tuple(problems)
+
+
+def _moved(before: Deployment, after: Deployment) -> list[str]:
+    """The assets whose published partitions are none of today's."""
+    by_id = _by_id(before)
+    found = []
+    for one in after.assets.values():
+        earlier = by_id.get(one.asset_id)
+        if earlier is not None and _shape(earlier.definition["partitions"]) != _shape(one.definition["partitions"]):
+            found.append(f"{one.key} is partitioned otherwise: partitions published before would no longer be found")
+    return found
 
 
 def _verdicts(

@@ -28,7 +28,7 @@ from arco.quality.schemas import type_text
 from arco.servo.deploy.declaration import FORMAT, FORMAT_VERSION, Declaration, DeclaredAsset, DeclaredSchedule
 from arco.servo.partitions.axes import Period
 from arco.servo.sdk.cron import Cron
-from arco.servo.sdk.definitions import AssetKind, InputKind, Mode, WriteMode
+from arco.servo.sdk.definitions import AssetKind, InputKind, Mode, WriteMode, why_not_changes
 from arco.servo.sdk.fingerprints import of_project
 from arco.servo.sdk.problems import Problems
 from arco.servo.sdk.schedules import CatchUp, schedule_version, zone
@@ -236,6 +236,9 @@ def _check_inputs(assets: Mapping[str, DeclaredAsset], definitions: Mapping[str,
                 problems.add(f"input {clip(one.parameter)!r} of {key} is neither an asset nor files")
             elif one.asset is not None and one.asset not in assets:
                 problems.add(f"{key} reads {clip(one.asset)!r}, which is no asset of the project")
+            why = why_not_changes(found.write.mode, has_partitions=bool(found.partitions))
+            if one.kind is InputKind.CHANGES and why is not None:
+                problems.add(f"{key} reads changes of {clip(str(one.asset))!r}, {why}")
         needs[key] = {one.asset for one in found.inputs if one.asset in definitions and one.asset is not None}
     try:
         TopologicalSorter(needs).prepare()

@@ -13,20 +13,7 @@ from enum import StrEnum
 
 from arco.kernel.errors import ArcoError
 from arco.kernel.ids import clip
-
-
-class Category(StrEnum):
-    SCHEMA_VIOLATION = "schema_violation"
-    DATA_QUALITY = "data_quality"
-    MISSING_DEPENDENCY = "missing_dependency"
-    RESOURCE_EXHAUSTED = "resource_exhausted"
-    TIMEOUT = "timeout"
-    STORAGE = "storage"
-    TRANSFORM = "transform"
-    CONFIGURATION = "configuration"
-    UPSTREAM = "upstream"
-    RATE_LIMITED = "rate_limited"
-    LOST_LEASE = "lost_lease"
+from arco.ledger.failure_kinds import Category
 
 
 class Severity(StrEnum):
@@ -103,7 +90,7 @@ _STORE = Hint("see whether the store can be reached and trusted", "arco doctor")
 RULES: tuple[Rule, ...] = (
     Rule(
         Category.LOST_LEASE,
-        False,
+        True,
         (Hint("another worker took this task over; look at what it does", "arco runs"),),
         codes=("fenced", "given_up"),
         severity=Severity.WARNING,

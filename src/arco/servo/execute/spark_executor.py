@@ -1,6 +1,6 @@
 """One attempt of one task, from its inputs to its commit.
 
-    pin → compute → find the table → write → check → decide → set rows aside → stage → publish
+    pin → compute → find the table → write → check → decide → stage → set rows aside → publish
 
 In an atomic run `stage` is the end: what was set aside and the output wait in the run's log, and what is held back fails the run.
 Everything before `stage` is invisible and repeatable; files of an attempt that ends here are left to upkeep. What is staged is
@@ -26,13 +26,13 @@ from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import MAIN
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
-from arco.ledger.run_entries import Failure, StagedCommit
+from arco.ledger.failure_kinds import Category
+from arco.ledger.run_entries import Failure, RowsAside, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
 from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.attempt_log import AttemptLog
 from arco.servo.execute.data_files import Written
-from arco.servo.execute.failures import Category
 from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin
@@ -55,7 +55,7 @@ from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import Plan, PlannedInput, PlannedTask
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output
-from arco.servo.schedule.publish_keys import snapshot_id
+from arco.servo.schedule.publish_keys import aside_of, snapshot_id
 from arco.servo.schedule.staged_tables import TableMoved
 from arco.servo.schedule.together import AGAIN
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
@@ -327,10 +327,12 @@ class _Work:
         made = self._made(tables, files, done, place, stored, decision, branch)
         if self.bench.state().run.is_atomic:
             return await self._staged_together(place, aside, stored, made)
-        if aside is not None and stored.aside is not None and stored.aside.rows:
-            await self.publisher.publish(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
-        commit = Commit(OPERATION, table_uuid=place.base.table_uuid, snapshot_id=made.snapshot_id)
+        beside = None if aside is None else RowsAside(table_uuid=aside.base.table_uuid, snapshot_id=self._aside_snapshot())
+        commit = Commit(OPERATION, table_uuid=place.base.table_uuid, snapshot_id=made.snapshot_id, aside=beside)
         ticket = await self.attempt.stage(replace(_output(stored, made), commit=commit))
+        # After staging, under a key that whoever settles the attempt knows; before the output, or a death would lose these rows.
+        if aside is not None and stored.aside is not None:
+            await self.publisher.publish(self._aside_publication(aside, stored.aside, made, ticket.at_ms))
         one = self._publication(place, stored.everything, stored.change, made, branch or MAIN, at_ms=ticket.at_ms)
         published = await self.publisher.publish(one)
         return Done(published.snapshot_id)
@@ -340,8 +342,8 @@ class _Work:
         if not made.decision.effect.main_moves:
             return Failed(refused_together(made.decision, made.failed_checks), checks_of(made))
         publications = [self._publication(place, stored.everything, stored.change, made, MAIN)]
-        if aside is not None and stored.aside is not None and stored.aside.rows:
-            publications.append(self._publication(aside, stored.aside, Append(), made, MAIN, quarantine=True))
+        if aside is not None and stored.aside is not None:
+            publications.append(self._aside_publication(aside, stored.aside, made))
 
         def output(commits: tuple[StagedCommit, ...]) -> Output:
             return replace(_output(stored, made), commits=commits, snapshot_id=made.snapshot_id)
@@ -358,11 +360,8 @@ class _Work:
         ref: str,
         *,
         at_ms: int | None = None,
-        quarantine: bool = False,
     ) -> Publication:
         levels, name = place.name
-        # Rows that were set aside are published once for a task, whichever attempt does it: their key is their own.
-        task_id = f"{self.task.id}/quarantine" if quarantine else self.task.id
         return Publication(
             levels=levels,
             name=name,
@@ -370,17 +369,25 @@ class _Work:
             files=written.files,
             change=change,
             run_id=str(self.attempt.run),
-            task_id=task_id,
+            task_id=self.task.id,
             materialization_id=self.attempt.materialization_id,
             attempt=self.attempt.number,
             at_ms=made.now_ms if at_ms is None else at_ms,
             schema=place.schema,
             ref=ref,
             creates=place.creates,
-            snapshot_id=None if quarantine else made.snapshot_id,
-            asset_id=None if quarantine else made.asset_id,
+            snapshot_id=made.snapshot_id,
+            asset_id=made.asset_id,
             facts=summary(made),
         )
+
+    def _aside_publication(self, place: Destination, rows: Written, made: Made, at_ms: int | None = None) -> Publication:
+        """The rows that are set aside: published once for a task, whichever attempt does it, in a commit of their own."""
+        one = self._publication(place, rows, Append(), made, MAIN, at_ms=at_ms)
+        return replace(one, task_id=aside_of(self.task.id), snapshot_id=self._aside_snapshot(), asset_id=None)
+
+    def _aside_snapshot(self) -> int:
+        return snapshot_id(self.attempt.run, aside_of(self.task.id), self.attempt.number)
 
     def _made(
         self,

@@ -16,6 +16,7 @@ from arco.kernel.errors import InvalidInput, NotFound
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import Pinned
 from arco.servo.execute.spark_read import read_changes, read_table
+from arco.servo.execute.spark_types import spark_schema
 from arco.servo.execute.table_state import state_of
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.plan.document import PlannedInput
@@ -85,6 +86,9 @@ def _whole(spark: SparkSession, io: FileIO, one: TableInput, asset: AssetDefinit
             f"{asset.where}: {asset.key} reads {name}, which has no table",
             hint=f"make it first: arco run {name}" if one.pinned.planned.versions else "load it, or select what makes it",
         )
+    if one.pinned.snapshot_id is None:
+        # It had no rows when the plan was made. What came since has no version in the plan, and is read by the next one.
+        return spark.createDataFrame([], spark_schema(one.table.current_schema, ids=False))
     schema = state_of(one.table, snapshot_id=one.pinned.snapshot_id).schema
     rows = where(one.partitioning, one.pinned.needed, schema, name)
     return read_table(spark, one.table, io, snapshot_id=one.pinned.snapshot_id, where=rows)

@@ -12,10 +12,10 @@ from arco.iceberg.changes import AddSnapshot
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import Conflict, PartitionsTouched
 from arco.kernel.limits import PUBLISH_REBASES_MAX
+from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import Failure, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import Decision
-from arco.servo.execute.failures import Category
 from arco.servo.execute.outputs import Destinations
 from arco.servo.execute.publish import Publication, Publisher
 from arco.servo.schedule.executor import Attempt, Done, Output

@@ -7,11 +7,14 @@ that do not exist are left out by whoever asks. A mapping names dimensions; `che
 
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Protocol
 
 from arco.kernel.errors import InvalidInput
-from arco.kernel.partition_key import Scalar
+from arco.kernel.ids import clip
+from arco.kernel.partition_key import PartitionKey, Scalar
 from arco.servo.partitions.axes import Axis, Bounds, TimeAxis
 from arco.servo.partitions.partitioning import Partitioning, product
 from arco.servo.partitions.sets import PartitionSet
@@ -173,22 +176,59 @@ class Custom:
         return PartitionSet.of(len(ends.downstream.axes), found)
 
     def describe(self) -> str:
-        return f"custom {self.needs.__name__}"
+        return f"custom {self._name}"
 
     def _boxes(self, point: Sequence[int], ends: Ends) -> Iterator[Box]:
         """What one partition reads, as ordinals."""
         if not ends.all_upstream:
             return
-        for wanted in self.needs(dict(ends.downstream.key(point))):
-            unknown = sorted(set(wanted) - set(ends.upstream.names))
-            if unknown:
-                known = ", ".join(ends.upstream.names) or "none"
-                raise InvalidInput(
-                    f"{self.needs.__name__} names the dimension {unknown[0]!r}", hint=f"what is read has {known}"
-                )
-            spans = [_place_of(axis, wanted, _extent(ends.all_upstream, n)) for n, axis in enumerate(ends.upstream.axes)]
+        made = ends.downstream.key(point)
+        for wanted in self._answers(made):
+            with self._placed():
+                spans = _spans_of(wanted, ends)
             if all(spans):
                 yield [span for span in spans if span is not None]
+
+    def _answers(self, made: PartitionKey) -> list[Values]:
+        """What the function says of one partition, or on which line it broke: it is the project's own, and may raise anything."""
+        try:
+            return list(self.needs(dict(made)))
+        except Exception as error:
+            lines = [one.lineno for one in extract_tb(error.__traceback__) if one.filename == self._where[0]]
+            raise InvalidInput(
+                f"{self._where[0]}:{lines[-1] if lines else self._where[1]}: {self._name} raised"
+                f" {type(error).__name__}: {clip(' '.join(str(error).split()))} for {made}",
+                hint="a mapping answers for every partition that is made",
+            ) from error
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """What is wrong with an answer is said with the line of the function."""
+        try:
+            yield
+        except InvalidInput as error:
+            file, line = self._where
+            raise InvalidInput(f"{file}:{line}: {self._name}: {error.message}", hint=error.hint) from error
+
+    @property
+    def _where(self) -> tuple[str, int]:
+        code = getattr(self.needs, "__code__", None)
+        return ("?", 0) if code is None else (code.co_filename, code.co_firstlineno)
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.needs, "__name__", self.needs))
+
+
+def _spans_of(wanted: Values, ends: Ends) -> list[Bounds | None]:
+    """One answer of a function, as ordinals: a span for each dimension of what is read, None where it has no such value."""
+    if not isinstance(wanted, abc.Mapping):
+        raise InvalidInput(f"it answers {clip(repr(wanted))}, which is no partition", hint='answer a list: [{"date": …}]')
+    unknown = sorted(str(one) for one in set(wanted) - set(ends.upstream.names))
+    if unknown:
+        known = ", ".join(ends.upstream.names) or "none"
+        raise InvalidInput(f"it names the dimension {unknown[0]!r}", hint=f"what is read has {known}")
+    return [_place_of(axis, wanted, _extent(ends.all_upstream, n)) for n, axis in enumerate(ends.upstream.axes)]
 
 
 def _place_of(axis: Axis, wanted: Values, whole: Bounds) -> Bounds | None:

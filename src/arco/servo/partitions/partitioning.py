@@ -108,12 +108,28 @@ class Partitioning:
 
     def read(self, document: Document) -> PartitionSet:
         """A set from its document. Values of a list that are no longer there are left out."""
-        boxes: list[list[tuple[int, int]]] = []
-        names = set(self.names)
-        for box in document:
-            if box.keys() != names:
-                continue  # written when the asset was partitioned otherwise: it says nothing about today's partitions
-            boxes += product([_spans(axis, box[axis.name]) for axis in self.axes])
+        return self._set([box for one in document for box in self._boxes(one)])
+
+    def recorded(self, document: Document) -> PartitionSet:
+        """What a document of the past says of today's partitions: nothing, where the asset was partitioned otherwise."""
+        return self._set([box for one in document for box in self._boxes_or_none(one) or ()])
+
+    def is_of_today(self, document: Document) -> bool:
+        """Whether a document of the past was written when the asset was partitioned as it is, as far as it shows."""
+        return all(self._boxes_or_none(one) is not None for one in document)
+
+    def _boxes(self, box: Mapping[str, Any]) -> list[list[tuple[int, int]]]:
+        if box.keys() != set(self.names):
+            raise CorruptObject(f"a set of partitions is not by {', '.join(self.names) or 'nothing'}: {clip(str(box))}")
+        return product([_spans(axis, box[axis.name]) for axis in self.axes])
+
+    def _boxes_or_none(self, box: Mapping[str, Any]) -> list[list[tuple[int, int]]] | None:
+        try:
+            return self._boxes(box)
+        except (CorruptObject, InvalidInput):
+            return None
+
+    def _set(self, boxes: list[list[tuple[int, int]]]) -> PartitionSet:
         return PartitionSet.box(boxes[0]) if len(boxes) == 1 else PartitionSet.of(len(self.axes), boxes)
 
     def text(self, partitions: PartitionSet, limit: int = 3) -> str:
@@ -161,12 +177,15 @@ def _values(axis: Axis, first: int, end: int) -> list[Any]:
 
 def _spans(axis: Axis, stored: Any) -> list[tuple[int, int]]:
     try:
-        if isinstance(axis, TimeAxis):
-            first, end = stored
-            return [(_place(axis, first), _place(axis, end))]
-        known = [one for one in stored[0] if _is_known(axis, one)]
-        return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
-    except (TypeError, ValueError, IndexError) as error:
+        match axis, stored:
+            case TimeAxis(), [first, end]:
+                return [(_place(axis, first), _place(axis, end))]
+            case ListAxis(), [list() as listed]:
+                known = [one for one in listed if _is_known(axis, one)]
+                return _runs(sorted(axis.ordinal(_scalar(one)) for one in known))
+            case _:
+                raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}")
+    except (TypeError, ValueError) as error:
         raise CorruptObject(f"a set of partitions is not one: {clip(str(stored))}") from error
 
 

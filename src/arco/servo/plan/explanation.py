@@ -114,6 +114,11 @@ def notes(world: World, key: AssetKey) -> list[str]:
     table = world.snapshot.of(key).table
     if table is not None and table.external_commit:
         said.append(f"{key}: its table was last changed by somebody else than Servo")
+    if world.is_laid_out_anew(key):
+        said.append(
+            f"{key}: it was partitioned otherwise when it was last published, so all of it is made again; rows outside what is"
+            " made stay in its table, so drop the table first where none may"
+        )
     for one, upstream in world.graph.inputs(key):
         theirs = world.snapshot.of(upstream.key).table
         if upstream.is_source and theirs is None:

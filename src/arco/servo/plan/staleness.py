@@ -3,6 +3,7 @@
 For every partition the first of these that holds is its reason:
 
   never         it was never published
+  layout        what was published belongs to an earlier partitioning, which says nothing of today's partitions
   code          it was published by other code, or with other parameters
   input         a partition it reads has another version now, is gone, or is new
   upstream      a partition it reads is going to be made in this very plan
@@ -33,6 +34,7 @@ from arco.servo.sdk.graph import Graph
 
 class Reason(StrEnum):
     NEVER = "never"
+    LAYOUT = "layout"
     CODE = "code"
     INPUT = "input"
     UPSTREAM = "upstream"
@@ -140,14 +142,19 @@ class World:
         for partitions, version in self.versions(key).pieces:
             yield by_id[version], partitions
 
+    def is_laid_out_anew(self, key: AssetKey) -> bool:
+        """Whether the last publish of an asset belongs to an earlier partitioning."""
+        made = self.snapshot.of(key).materializations
+        return bool(made) and not self.partitioning(key).is_of_today(made[-1].partitions)
+
     def held(self, key: AssetKey) -> Iterator[tuple[HeldOutput, PartitionSet]]:
         """Every output that was held back, with the partitions that nothing was published for since."""
         facts, partitioning = self.snapshot.of(key), self.partitioning(key)
         for one in facts.held:
-            left = partitioning.read(one.partitions)
+            left = partitioning.recorded(one.partitions)
             for made in facts.materializations:
                 if made.position > one.position:
-                    left -= partitioning.read(made.partitions)
+                    left -= partitioning.recorded(made.partitions)
             if left:
                 yield one, left
 
@@ -177,7 +184,10 @@ def _candidates(
 ) -> Iterator[Stale]:
     asset, facts = world.graph.assets[key], world.snapshot.of(key)
     current = list(world.current(key))
-    yield Stale(wanted - world.present(key), Reason.NEVER, "never published")
+    missing = wanted - world.present(key)
+    if world.is_laid_out_anew(key):
+        yield Stale(missing, Reason.LAYOUT, "what is published belongs to an earlier partitioning")
+    yield Stale(missing, Reason.NEVER, "never published")
     for one, partitions in current:
         yield from _other_code(asset, one, partitions)
     for one, partitions in current:

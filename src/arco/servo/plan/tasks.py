@@ -139,7 +139,7 @@ class TaskMaker:
     def _averaged(self) -> tuple[int, int, int]:
         """Partitions, rows and bytes of the last materializations."""
         known = self._facts.materializations[-_ESTIMATED_FROM:]
-        partitions = sum(self._partitioning.read(one.partitions).count() for one in known)
+        partitions = sum(self._partitioning.recorded(one.partitions).count() for one in known)
         return partitions, sum(one.rows or 0 for one in known), sum(one.bytes or 0 for one in known)
 
     def _estimate(self, count: int) -> Estimate:

@@ -40,12 +40,12 @@ class Scribe:
         return found
 
     def read(self, document: Document) -> PartitionSet:
-        """A set from its document."""
+        """What a recorded document says of today's partitions."""
         bounds = document[0].get(self._name) if self._is_line and len(document) == 1 and len(document[0]) == 1 else None
         if not isinstance(bounds, list) or len(bounds) != 2:
-            return self.partitioning.read(document)
+            return self.partitioning.recorded(document)
         place = str(bounds[0]), str(bounds[1])
         found = self._sets.get(place)
         if found is None:
-            found = self._sets[place] = self.partitioning.read(document)
+            found = self._sets[place] = self.partitioning.recorded(document)
         return found

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
+from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import (
     AnyEntry,
     Failure,
@@ -166,7 +167,8 @@ def landed_entry(
         case TaskEnd.QUARANTINED:
             return TaskQuarantined(task=task, attempt=attempt, materialization_id=made, snapshot_id=found, reason=reason)
         case TaskEnd.FAILED:
-            failure = Failure(kind="data_quality", message=reason, hint="the output is kept on a branch of the table")
+            hint = f"the output is kept on a branch of the table: arco quarantine show {made}"
+            failure = Failure(kind=Category.DATA_QUALITY.value, message=reason, hint=hint)
             return TaskFailed(
                 task=task,
                 attempt=attempt,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from arco.kernel.ids import MaterializationId, RunId, TaskId
 from arco.ledger.drafts import Draft
-from arco.ledger.run_entries import AnyEntry, Failure, StagedCommit
+from arco.ledger.run_entries import AnyEntry, Failure, RowsAside, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import Action
 from arco.servo.plan.document import PlannedTask
@@ -22,6 +22,8 @@ from arco.servo.sdk.definitions import Retry
 class Commit:
     """The commit that an executor is about to send: what it may leave unsaid is where to look for it in a year.
 
+    `aside` is the commit of the rows that are set aside, which it sends first.
+
     `request_hash` is what the key is bound to; empty if it is not known yet, and then whoever is settled hears that its key
     was used by another, which is true.
     """
@@ -30,6 +32,7 @@ class Commit:
     request_hash: str = ""
     table_uuid: str | None = None
     snapshot_id: int | None = None
+    aside: RowsAside | None = None
 
 
 @dataclass(frozen=True, slots=True)

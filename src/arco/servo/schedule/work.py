@@ -16,10 +16,23 @@ from arco.catalog.settling import DidLand
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, AskHistory, Conflict, Fenced, OutcomeUnknown, RetryLater
+from arco.kernel.errors import (
+    ArcoError,
+    AskHistory,
+    AskOperator,
+    Busy,
+    Conflict,
+    Fenced,
+    NotFound,
+    OutcomeUnknown,
+    RetryLater,
+    Throttled,
+    TooLarge,
+)
 from arco.kernel.ids import MaterializationId, RunId, TaskId, UlidSource
 from arco.kernel.limits import TASK_SETTLE_TRIES_MAX, TASK_STOP_S
 from arco.ledger.drafts import Draft
+from arco.ledger.failure_kinds import Category
 from arco.ledger.materializations import materialization_id
 from arco.ledger.run_entries import AnyEntry, Failure, OutputStaged, Publish, TaskCancelled, TaskStaged
 from arco.ledger.run_state import ACTIVE, LOST_LEASE, RunState
@@ -45,34 +58,32 @@ Ending = Done | Failed | Stopped
 
 
 def lost_lease(worker: str | None) -> Stopped:
-    message = f"worker {worker} fell silent"
-    failure = Failure(
-        kind=LOST_LEASE, message=message, transient=True, hint="it is tried again by another worker", severity="warning"
-    )
-    return Stopped(failure, message)
+    return _lost(f"worker {worker} fell silent", "it is tried again by another worker")
 
 
 def handed_back(worker: str) -> Stopped:
     """Not the task's fault, so it is counted with the workers that fell silent."""
-    message = f"worker {worker} was told to stop"
-    failure = Failure(
-        kind=LOST_LEASE, message=message, transient=True, hint="it is tried again by another worker", severity="warning"
-    )
-    return Stopped(failure, message)
+    return _lost(f"worker {worker} was told to stop", "it is tried again by another worker")
 
 
 def unsigned(refusal: str) -> Stopped:
     """A claim whose envelope counts no more. Not the task's fault either."""
-    message = f"the worker does not run it: {refusal}"
-    failure = Failure(
-        kind=LOST_LEASE, message=message, transient=True, hint="a scheduler signs it again", severity="warning"
-    )
-    return Stopped(failure, message)
+    return _lost(f"the worker does not run it: {refusal}", "a scheduler signs it again")
+
+
+def _lost(message: str, hint: str) -> Stopped:
+    return Stopped(_lost_lease(message, hint), message)
+
+
+def _lost_lease(message: str, hint: str) -> Failure:
+    return Failure(kind=LOST_LEASE, message=message, transient=True, hint=hint, severity="warning")
 
 
 def timed_out(limit_s: float) -> Stopped:
     message = f"the attempt took longer than {limit_s:g} s"
-    failure = Failure(kind="timeout", message=message, transient=True, hint="give the asset more time: timeout=…")
+    failure = Failure(
+        kind=Category.TIMEOUT.value, message=message, transient=True, hint="give the asset more time: timeout=…"
+    )
     return Stopped(failure, message)
 
 
@@ -163,6 +174,7 @@ class Work:
                 request_hash=output.commit.request_hash,
                 table_uuid=output.commit.table_uuid,
                 snapshot_id=output.commit.snapshot_id,
+                aside=output.commit.aside,
             )
         return OutputStaged(
             task=self.task,
@@ -231,10 +243,28 @@ class Work:
             outcome = await self._shop.executor.run(self._planned, self)
             return outcome if isinstance(outcome, Done) else Failed(outcome.failure, self._shop.named(outcome.events))
         except ArcoError as error:
-            transient = isinstance(error, RetryLater | AskHistory | Conflict)
-            return Failed(Failure(kind=error.code, message=error.message, transient=transient, hint=error.hint))
+            return Failed(_said_of(error))
         except Exception as error:  # noqa: BLE001 - whatever user code raises is how the attempt ended
-            return Failed(Failure(kind="transform_error", message=f"{type(error).__name__}: {error}"))
+            return Failed(Failure(kind=Category.TRANSFORM.value, message=f"{type(error).__name__}: {error}"))
+
+
+def _said_of(error: ArcoError) -> Failure:
+    """An error that an executor did not put into words itself."""
+    if isinstance(error, Fenced):
+        # Whoever settled this attempt may have died before the log heard of it. Then it is ours to conclude, and no failure.
+        return _lost_lease(error.message, "it is tried again")
+    kind = next((kind for kind, errors in _KINDS if isinstance(error, errors)), Category.CONFIGURATION)
+    transient = isinstance(error, RetryLater | AskHistory | Conflict)
+    return Failure(kind=kind.value, message=error.message, transient=transient, hint=error.hint)
+
+
+_KINDS: tuple[tuple[Category, tuple[type[ArcoError], ...]], ...] = (
+    (Category.RATE_LIMITED, (Throttled, Busy)),
+    (Category.STORAGE, (RetryLater, AskHistory, AskOperator)),
+    (Category.UPSTREAM, (Conflict,)),
+    (Category.MISSING_DEPENDENCY, (NotFound,)),
+    (Category.RESOURCE_EXHAUSTED, (TooLarge,)),
+)
 
 
 async def conclude(shop: Workshop, task: str, attempt: int, ending: Ending, policy: TaskPolicy) -> None:
@@ -314,4 +344,5 @@ def _failure_of(ending: Ending) -> tuple[Failure | None, tuple[Draft, ...]]:
         case Stopped(failure):
             return failure, ()
         case Done():
-            return Failure(kind="internal", message="the executor committed something that it had not staged"), ()
+            said = "the executor committed something that it had not staged"
+            return Failure(kind=Category.STORAGE.value, message=said, severity="critical"), ()

@@ -40,6 +40,16 @@ class WriteMode(StrEnum):
     FULL = "full"  # the whole table, whatever the task's partitions are
 
 
+def why_not_changes(mode: WriteMode, *, has_partitions: bool) -> str | None:
+    """Why an asset may not read changes: a publish must leave alone what was made of the rows before.
+
+    What replaces, loses them. With partitions, a publish of some says nothing of how far the others have read.
+    """
+    if mode not in {WriteMode.APPEND, WriteMode.MERGE}:
+        return f"and mode={mode.value!r} would replace what was made of those before"
+    return "and which of them each partition has seen is not known" if has_partitions else None
+
+
 class Mode(StrEnum):
     """What of the things that are asked for is made."""
 

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput
-from arco.servo.sdk.definitions import AssetDefinition, InputDefinition
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, why_not_changes
 from arco.servo.sdk.problems import Problems
 
 
@@ -66,8 +66,19 @@ def examine(assets: Mapping[AssetKey, AssetDefinition], problems: Problems) -> G
 def _check_input(asset: AssetDefinition, one: InputDefinition, upstream: AssetDefinition) -> None:
     try:
         one.mapping.check(upstream.partitions, asset.partitions)
+        if one.kind is InputKind.CHANGES:
+            _check_changes(asset, upstream)
     except InvalidInput as error:
         raise InvalidInput(f"{asset.where}: {asset.key} reads {upstream.key}: {error.message}", hint=error.hint) from error
+
+
+def _check_changes(asset: AssetDefinition, upstream: AssetDefinition) -> None:
+    why = why_not_changes(asset.write.mode, has_partitions=bool(asset.partitions.axes))
+    if why is not None:
+        raise InvalidInput(
+            f"changes_of gives only the rows that are new, {why}",
+            hint=f"say mode='append' or 'merge', and leave partitions out; or read all of it: every({str(upstream.key)!r})",
+        )
 
 
 def _ordered(

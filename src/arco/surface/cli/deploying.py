@@ -60,11 +60,13 @@ async def declare(folder: str, root: str | None, options: list[str] | None, *, a
     )
 
 
-async def rollback(folder: str, root: str | None, options: list[str] | None, to: str | None, *, json: bool) -> None:
+async def rollback(
+    folder: str, root: str | None, options: list[str] | None, to: str | None, *, allow_breaking: bool, json: bool
+) -> None:
     file = read_project(folder)
     async with _deployments(file, root, options) as (deployments, home):
         before = await deployments.current(file.name)
-        after = await deployments.rollback(file.name, to, by=home.author.principal)
+        after = await deployments.rollback(file.name, to, by=home.author.principal, allow_breaking=allow_breaking)
     changes = difference(before, after)
     if json:
         was = None if before is None else before.id

@@ -98,6 +98,9 @@ def rollback(
             metavar="ID", help="Which one, as arco deploy --history lists them; by default the last.", show_default=False
         ),
     ] = None,
+    allow_breaking: Annotated[
+        bool, typer.Option("--allow-breaking", help="Go back though what is published since would not be found.")
+    ] = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -112,7 +115,7 @@ def rollback(
       arco rollback --to 01JD7Z0Q3V8K4M2N6P9R5T1WXY
     """
     deploying = import_module("arco.surface.cli.deploying")
-    import_module("asyncio").run(deploying.rollback(project, root, option, to, json=json))
+    import_module("asyncio").run(deploying.rollback(project, root, option, to, allow_breaking=allow_breaking, json=json))
 
 
 COMMANDS = (init, validate, in_environment(deploy), in_environment(rollback))

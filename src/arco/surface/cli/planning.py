@@ -22,6 +22,7 @@ from arco.surface.cli.surveying import Survey, surveyed
 
 _SAID = {
     Reason.NEVER: "never published",
+    Reason.LAYOUT: "published in an earlier partitioning",
     Reason.CODE: "published by other code",
     Reason.INPUT: "an input has changed",
     Reason.UPSTREAM: "an input is made in this plan",

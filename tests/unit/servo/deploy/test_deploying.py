@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from arco import asset, daily, source, static
+from arco import asset, daily, source, static, weekly
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, UnknownFormat
@@ -418,6 +418,16 @@ def test_other_dimensions_are_refused(desk: Desk) -> None:
         desk.deploy({"a": {"partitions": [days, static("region", ["de"])]}})
     grown = desk.deploy({"a": {"partitions": daily("date", start="2024-01-01")}})
     assert grown.breaking == ()
+
+
+def test_going_back_to_other_dimensions_is_refused_with_the_way_out(desk: Desk) -> None:
+    first = desk.deploy({"a": {"partitions": daily("date", start="2025-01-01")}})
+    second = desk.deploy({"a": {"partitions": weekly("date", start="2025-01-06")}}, allow_breaking=True)
+    with pytest.raises(InvalidInput, match=r"shop\.a is partitioned otherwise") as raised:
+        desk.run(desk.deployments.rollback("shop", by="ann"))
+    assert "--allow-breaking" in str(raised.value.hint)
+    assert desk.run(desk.deployments.current("shop")).id == second.id
+    assert desk.run(desk.deployments.rollback("shop", by="ann", allow_breaking=True)).id == first.id
 
 
 def test_preparing_writes_nothing(desk: Desk) -> None:

@@ -13,7 +13,8 @@ from arco.kernel.errors import (
     Throttled,
     Unavailable,
 )
-from arco.servo.execute.failures import RULES, Category, ErrorFacts, Severity, causes, classify, facts_of
+from arco.ledger.failure_kinds import Category
+from arco.servo.execute.failures import RULES, ErrorFacts, Severity, causes, classify, facts_of
 from arco.surface.cli.main import app
 
 
@@ -24,7 +25,7 @@ def category(error: BaseException) -> Category:
 @pytest.mark.parametrize(
     ("error", "expected", "transient"),
     [
-        (Fenced("x"), Category.LOST_LEASE, False),
+        (Fenced("x"), Category.LOST_LEASE, True),
         (Conflict("x"), Category.UPSTREAM, True),
         (Throttled("x"), Category.RATE_LIMITED, True),
         (Unavailable("x"), Category.STORAGE, True),

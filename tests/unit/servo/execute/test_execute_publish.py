@@ -317,6 +317,15 @@ def test_an_output_that_was_published_before_is_adopted(lake, table):
     assert len(lake.load("t").snapshots) == 1
 
 
+def test_an_output_that_others_published_over_is_adopted(lake, table):
+    one = lake.publication("t", table, (data_file(table, "a", DAY_1),))
+    first = lake.publish(one)
+    lake.publish("t", lake.load("t"), (data_file(table, "theirs", DAY_2),), catalog=lake.another())
+    again = lake.publish(replace(one, attempt=2, base=lake.load("t"), files=(data_file(table, "a2", DAY_1),)))
+    assert (again.adopted, again.snapshot_id) == (True, first.snapshot_id)
+    assert lake.paths(lake.load("t")) == ["a", "theirs"]
+
+
 def test_a_new_table_that_an_earlier_attempt_made_is_adopted(lake):
     staged = lake.stage("t", SCHEMA)
     one = lake.publication("t", staged, (data_file(staged, "a"),), creates=True)

@@ -203,7 +203,7 @@ def test_a_task_is_tried_again_as_its_policy_says():
     assert first == TaskRetried(task="a", attempt=1, failure=TRANSIENT, not_before_ms=5000)
     assert isinstance(failed_entry("a", its(failures=1), TRANSIENT, POLICY, 0, 1.0), TaskRetried)
     assert isinstance(failed_entry("a", its(failures=2), TRANSIENT, POLICY, 0, 1.0), TaskFailed)
-    final = Failure(kind="transform_error", message="wrong")
+    final = Failure(kind="transform", message="wrong")
     assert isinstance(failed_entry("a", its(), final, POLICY, 0, 1.0), TaskFailed)
 
 

@@ -5,11 +5,12 @@ from collections import Counter
 
 import pytest
 
-from arco.kernel.errors import Fenced, InvalidInput, OutcomeUnknown, Unavailable
+from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, NotFound, OutcomeUnknown, PartitionsTouched, Unavailable
 from arco.kernel.ids import TimedIdempotencyKey
 from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
+from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import (
     EventsAppended,
     Failure,
@@ -24,7 +25,7 @@ from arco.ledger.run_entries import (
     Trigger,
 )
 from arco.ledger.run_log import RunLog
-from arco.ledger.run_state import RunState
+from arco.ledger.run_state import LOST_LEASE, RunState
 from arco.quality.gates import EFFECTS, Action, Downstream, exit_code
 from arco.servo.schedule.executor import Done, Failed, TaskPolicy
 from arco.servo.schedule.interventions import pay_what_is_owed, request_cancel
@@ -33,8 +34,8 @@ from arco.servo.sdk.definitions import Retry
 from arco.storage.keys import RunClaimKey
 from unit.servo.schedule.ground import MADE, SCOPE, Place, in_a_calm_world, log_of, task_id
 
-TRANSIENT = Failure(kind="storage_error", message="no answer", transient=True)
-FINAL = Failure(kind="transform_error", message="division by zero")
+TRANSIENT = Failure(kind="storage", message="no answer", transient=True)
+FINAL = Failure(kind="transform", message="division by zero")
 
 
 def told(story):
@@ -154,10 +155,55 @@ async def test_what_user_code_raises_is_how_the_attempt_ended(place: Place) -> N
     state = await place.drive({"a": "", "b": ""})
     failure = state.task(task_id("a")).failure
     assert failure is not None
-    assert (failure.kind, failure.message) == ("transform_error", "ZeroDivisionError: division by zero")
+    assert (failure.kind, failure.message) == ("transform", "ZeroDivisionError: division by zero")
     other = state.task(task_id("b")).failure
     assert other is not None
-    assert (other.kind, other.hint, other.transient) == ("invalid_input", "look at the schema", False)
+    assert (other.kind, other.hint, other.transient) == ("configuration", "look at the schema", False)
+
+
+@told
+async def test_an_attempt_that_a_dead_worker_settled_is_tried_again(place: Place) -> None:
+    """It settled the key and died before the log heard of it: nobody but the attempt itself is there to say that it is over."""
+
+    async def settled_meanwhile(task, attempt):
+        if attempt.number == 1:
+            ticket = await attempt.stage(place.script.output(task, attempt))
+            place.catalog.dead.add(ticket.key)
+            place.catalog.commit(ticket.key, task.id)
+        return await place.script.publish(task, attempt)
+
+    place.script.steps = {"a": settled_meanwhile}
+    state = await place.drive({"a": ""})
+    assert state.run.status is RunStatus.SUCCEEDED
+    (again,) = (entry for entry in place.seen if isinstance(entry, TaskRetried))
+    assert (again.failure.kind, again.failure.transient) == (LOST_LEASE, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Unavailable("no answer"), "storage"),
+        (CorruptObject("no JSON"), "storage"),
+        (PartitionsTouched("by others"), "upstream"),
+        (NotFound("no table"), "missing_dependency"),
+        (InvalidInput("no such column"), "configuration"),
+        (Fenced("settled"), "lost_lease"),
+        (ValueError("no number"), "transform"),
+    ],
+)
+def test_every_failure_is_of_a_known_kind(error: Exception, kind: str) -> None:
+    async def raises(task, attempt):
+        raise error
+
+    async def story(place: Place) -> None:
+        place.script.steps = {"a": raises}
+        state = await place.drive({"a": ""}, driving=policies("a", retry=Retry(attempts=0)))
+        failure = state.task(task_id("a")).failure
+        assert failure is not None
+        assert failure.kind == kind
+        assert failure.kind in set(Category)
+
+    in_a_calm_world(story)
 
 
 @told
@@ -388,7 +434,7 @@ async def test_an_executor_that_committed_nothing_it_staged_has_failed(place: Pl
     state = await place.drive({"a": ""})
     failure = state.task(task_id("a")).failure
     assert failure is not None
-    assert failure.kind == "internal"
+    assert (failure.kind, failure.severity) == ("storage", "critical")
 
 
 @told
@@ -686,7 +732,7 @@ def test_an_event_that_the_ledger_would_refuse_is_refused_before_it_is_owed(even
         assert place.statuses(state) == {"a": "failed", "b": "failed", "c": "succeeded"}
         failure = state.task(task_id("b")).failure
         assert failure is not None
-        assert failure.kind in {"invalid_input", "too_large"}
+        assert failure.kind in {"configuration", "resource_exhausted"}
         assert state.owed == {}
 
     in_a_calm_world(story)

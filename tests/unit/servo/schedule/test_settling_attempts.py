@@ -1,13 +1,14 @@
 """Settling an attempt: every key that it may still use, and none that belongs to another."""
 
+import msgspec
 import pytest
 
 from arco.catalog.settling import DidLand, NeverLands
 from arco.kernel.errors import ArcoError, Conflict
 from arco.kernel.ids import RunId, encode_ulid
 from arco.kernel.limits import PUBLISH_REBASES_MAX
-from arco.ledger.run_entries import OutputStaged, Publish
-from arco.servo.schedule.publish_keys import publish_key
+from arco.ledger.run_entries import OutputStaged, Publish, RowsAside
+from arco.servo.schedule.publish_keys import aside_of, publish_key
 from arco.servo.schedule.settling import CatalogSettler
 from unit.catalog.ground import MARKER, POINTER, Ground, Server, setting, story
 
@@ -91,6 +92,46 @@ async def test_a_commit_that_landed_under_a_later_key_is_found():
     await refused(worker, key(ground, 0))
     await worker.commit("a", key(ground, 1))
     assert isinstance(await CatalogSettler(settler.ws).settle(RUN, staged(ground), "dead"), DidLand)
+
+
+def staged_with_rows_aside(ground: Ground, table_uuid: str) -> OutputStaged:
+    one = staged(ground)
+    assert one.publish is not None
+    beside = RowsAside(table_uuid=table_uuid, snapshot_id=7)
+    return msgspec.structs.replace(one, publish=msgspec.structs.replace(one.publish, aside=beside))
+
+
+def aside_key(ground: Ground, rebase: int) -> str:
+    return publish_key(RUN, aside_of(TASK), 1, rebase, ground.clock.at_ms)
+
+
+@pytest.mark.parametrize("refusals", [0, 2])
+def test_the_rows_that_an_attempt_set_aside_cannot_land_after_it_was_settled(refusals: int):
+    """It stalls before it sends them, is recorded as cancelled, and wakes up."""
+
+    @story
+    async def told():
+        ground = Ground()
+        worker, settler = ground.server(), ground.server()
+        await worker.found("a")
+        for rebase in range(refusals):
+            await refused(worker, aside_key(ground, rebase))
+        stalled = staged_with_rows_aside(ground, "u")
+        assert isinstance(await CatalogSettler(settler.ws).settle(RUN, stalled, "dead"), NeverLands)
+        with pytest.raises(ArcoError):
+            await worker.commit("a", aside_key(ground, refusals))
+        assert await landed(ground, worker, aside_key(ground, refusals)) == 0
+
+    told()
+
+
+@story
+async def test_rows_set_aside_do_not_make_an_output_that_never_lands_one_that_did():
+    ground = Ground()
+    worker, settler = ground.server(), ground.server()
+    await worker.found("a")
+    await worker.commit("a", aside_key(ground, 0))
+    assert isinstance(await CatalogSettler(settler.ws).settle(RUN, staged_with_rows_aside(ground, "u"), "dead"), NeverLands)
 
 
 @story

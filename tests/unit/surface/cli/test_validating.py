@@ -33,7 +33,7 @@ raw = source("raw", partitions=DAYS)
 @asset(partitions=DAYS, inputs={"week": window("raw", -6, 0)}, checks=[unique("id")])
 def orders(week): ...
 
-@asset(inputs={"new": changes_of("orders"), "drop": files("in/*.json")}, checks=[foreign_key("id", to="orders")])
+@asset(mode="append", inputs={"new": changes_of("orders"), "drop": files("in/*.json")}, checks=[foreign_key("id", to="orders")])
 def kept(new, drop): ...
 """
 

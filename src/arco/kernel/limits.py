@@ -376,8 +376,12 @@ EXPECTED_PARTITIONS_MAX = 10_000
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24
 
-# Runs: how long a worker may be silent, how often others look at the log, and how long a cancelled task may take to stop.
+# Runs: how long one may take and how many of its tasks may be under way, whoever asks for it; how long a worker may be silent, and
+# at most whatever it says itself; how often others look at the log, and how long a cancelled task may take to stop.
+RUN_TIMEOUT_S_MAX = 366 * 24 * 3600
+RUN_PARALLELISM_MAX = 1000
 TASK_LEASE_S = 30.0
+TASK_LEASE_S_MAX = 24 * 3600
 RUN_POLL_S = 2.0
 TASK_STOP_S = 30.0
 
@@ -427,7 +431,6 @@ SCHEDULE_ESTIMATED_RUNS_MAX = 5
 ASKED_RUNS_OPEN_MAX = 1000
 ASKED_RUN_WORDS_MAX = 1000
 ASKED_RUN_WORD_CHARS_MAX = 1000
-ASKED_RUN_PARALLELISM_MAX = 1000
 ASKED_RUNS_TAKEN_MAX = 100
 
 # Assets of a project that is deployed over HTTP: bounds what is verified in one request.

@@ -16,6 +16,7 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.ids import UlidSource
 from arco.kernel.scope import Scope
+from arco.ledger.asked_runs import AskedRun, AskedRuns, request_id
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import RunFinished, RunStatus, TaskCancelled
 from arco.servo.execute.asking import start_asked
@@ -167,6 +168,21 @@ def test_what_cannot_be_made_is_refused_with_the_reason_and_what_is_well_is_noth
     told(story)
 
 
+def test_numbers_that_no_run_may_have_are_refused_whoever_wrote_the_request(told) -> None:
+    async def story(place: Place) -> None:
+        request = request_id("by hand")
+        wrong = AskedRun(id=request, project="shop", make=("orders",), timeout_s=1e306, asked_ms=place.clock.now_ms())
+        await AskedRuns(place.store, Scope.of(), place.clock, SeededEntropy(3)).ask(wrong)
+        good = await place.asked(ORDERS)
+        assert len(await start_asked(place.pipeline)) == 1
+        refused = await place.state(request)
+        assert (refused["state"], refused["run"]) == ("refused", None)
+        assert "1e+306 s" in refused["message"]
+        assert (await place.state(good))["state"] == "started"
+
+    told(story)
+
+
 def test_a_request_for_another_project_is_left_to_it(told) -> None:
     async def story(place: Place) -> None:
         other = assembled([orders.written], folder=place.pipeline.project.folder, name="other", namespace="other")
@@ -186,6 +202,8 @@ def test_a_request_for_another_project_is_left_to_it(told) -> None:
         (ORDERS | {"mode": "sometimes"}, 400, "mode"),
         (ORDERS | {"parallelism": 0}, 400, "parallelism"),
         (ORDERS | {"timeout_s": -1}, 400, "timeout_s"),
+        (ORDERS | {"timeout_s": 1e306}, 400, "31622400"),
+        (ORDERS | {"parallelism": 1001}, 400, "1000"),
         (ORDERS | {"project": "../x"}, 400, "word"),
         (ORDERS | {"project": "shoop"}, 404, "no project 'shoop' is deployed"),
         ([ORDERS], 400, "object"),

@@ -46,6 +46,7 @@ class _OfProject:
     async def plan(self, asked: AskedRun) -> Plan | NothingToDo | Refused:
         try:
             prepared = await self.pipeline.prepare(_plan_request(asked))
+            self.recorded_as(asked, prepared.plan)  # numbers that no run may have are refused before anything is decided
         except (InvalidInput, NotFound, TooLarge) as error:
             return Refused(error.one_line())
         if not prepared.plan.spec.tasks:

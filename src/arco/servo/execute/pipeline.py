@@ -15,7 +15,7 @@ from arco.fold.spark_threads import SparkThreads
 from arco.kernel.canonical_json import JsonValue, canonical_bytes
 from arco.kernel.errors import AskHistory, BrokenInvariant, Conflict, NotFound, RetryLater, Unavailable
 from arco.kernel.ids import RunId
-from arco.kernel.limits import RUN_POLL_S, TRANSACTION_TABLES_MAX
+from arco.kernel.limits import RUN_PARALLELISM_MAX, RUN_POLL_S, TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
@@ -338,7 +338,7 @@ class Nobody:
 
 def _slots(started: Started) -> int:
     created = started.log.state.run.created
-    return 4 if created is None else created.max_parallelism
+    return 4 if created is None else min(created.max_parallelism, RUN_PARALLELISM_MAX)
 
 
 def _asset_ids(deployment: Deployment) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AskHistory, AskOperator, Fenced, NotFound, Refresh, RetryLater
+from arco.kernel.errors import AskHistory, AskOperator, Fenced, FixRequest, NotFound, Refresh, RetryLater
 from arco.kernel.ids import KeyHash, RunId
 from arco.kernel.limits import ASKED_RUNS_TAKEN_MAX
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided
@@ -60,7 +60,7 @@ class Taker:
                 started = await self._taken(asked)
             except (RetryLater, AskHistory, Refresh):
                 continue
-            except AskOperator as error:
+            except (AskOperator, FixRequest) as error:
                 log.error("request %s: %s: %s", asked.id, error.code, error.one_line())  # noqa: TRY400
                 continue
             if started is not None and (started.is_new or await self._waits_for_a_driver(started)):

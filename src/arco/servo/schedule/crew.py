@@ -6,6 +6,7 @@ of the run decides. What must never enter: how a task is executed, and how anyth
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, AskHistory, Conflict, Fenced, NotFound, RetryLater
+from arco.kernel.errors import ArcoError, AskHistory, BrokenInvariant, Conflict, Fenced, NotFound, RetryLater
 from arco.kernel.ids import RunId
 from arco.kernel.limits import OPEN_RUN_BEGINS_S, RUNS_IN_HAND_MAX, WORKER_STOP_S
 from arco.kernel.scope import Scope
@@ -24,6 +25,8 @@ from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.starting import Started, open_run
 from arco.storage.port import ObjectStore
 from arco.storage.readback import pause_s
+
+log = logging.getLogger("arco.crew")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class Crew:
         if started.log.state.is_finished and not started.log.state.owed:
             await self._strike({note.run})
             return
-        driver = await self._take(note, started)
+        driver = await self._taken(note, started)
         if isinstance(driver, Refused):
             self._refuse(note.run, driver.why)
             return
@@ -170,6 +173,17 @@ class Crew:
         driving.add_done_callback(lambda _: self._woken.set())
         self._driving[note.run] = driving
         ways.told.took(note.run, len(started.plan.spec.tasks))
+
+    async def _taken(self, note: OpenRun, started: Started) -> Driver | Refused:
+        """What is wrong with one run, or breaks on it, is said of that run: the others go on."""
+        try:
+            return await self._take(note, started)
+        except (RetryLater, AskHistory):
+            raise
+        except ArcoError as error:
+            return Refused(error.one_line())
+        except Exception as error:  # noqa: BLE001 - it is said, and a run that anybody can write must not end every process
+            return _broken(note.run, error)
 
     def _refuse(self, run: str, why: str) -> None:
         self._not_ours.add(run)
@@ -203,6 +217,8 @@ class Crew:
                 pause_ms = round(pause_s(min(tries, 10), self._ways.entropy) * 1000)
                 self._retry_at_ms[run] = self._ways.clock.now_ms() + pause_ms
                 self._ways.told.troubled(f"run {run}", error)
+            elif isinstance(error, Exception):
+                self._refuse(run, _broken(run, error).why)
             else:
                 raise error
 
@@ -241,3 +257,10 @@ class Crew:
         finally:
             woken.cancel()
             timer.cancel()
+
+
+def _broken(run: str, error: Exception) -> Refused:
+    """Something that nobody foresaw: a bug in Arco, met on one run. Where it broke is for the log of the process."""
+    log.error("run %s breaks what drives it", run, exc_info=error)
+    said = BrokenInvariant(f"{type(error).__name__}: {error}")
+    return Refused(said.one_line())

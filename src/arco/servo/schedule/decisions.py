@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
+from arco.kernel.limits import RUN_TIMEOUT_S_MAX
 from arco.ledger.run_entries import (
     AnyEntry,
     Failure,
@@ -143,10 +144,11 @@ def _is_overdue(state: RunState, now_ms: int) -> bool:
 
 
 def run_deadline_ms(state: RunState) -> int | None:
+    """When a run is out of time. A log may say anything: a limit that no run may have is the longest that one may."""
     created = state.run.created
     if created is None or created.timeout_s is None:
         return None
-    return state.run.created_ms + round(created.timeout_s * 1000)
+    return state.run.created_ms + round(min(created.timeout_s, RUN_TIMEOUT_S_MAX) * 1000)
 
 
 def landed_entry(

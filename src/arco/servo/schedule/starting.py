@@ -17,7 +17,12 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import KeyHash, RunId, UlidSource
-from arco.kernel.limits import TRANSACTION_TABLES_EVER_MAX, TRANSACTION_TABLES_MAX
+from arco.kernel.limits import (
+    RUN_PARALLELISM_MAX,
+    RUN_TIMEOUT_S_MAX,
+    TRANSACTION_TABLES_EVER_MAX,
+    TRANSACTION_TABLES_MAX,
+)
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.run_entries import OnFailure, RunCreated, Trigger
@@ -54,10 +59,13 @@ class RunRequest:
     announce: Callable[[RunId], tuple[Draft, ...]] = lambda _: ()
 
     def __post_init__(self) -> None:
-        if self.max_parallelism < 1:
-            raise InvalidInput(f"a run of {self.max_parallelism} tasks at once", hint="at least 1")
-        if self.timeout_s is not None and self.timeout_s <= 0:
-            raise InvalidInput(f"a run that may take {self.timeout_s:g} s", hint="give it some time, or leave it out")
+        if not 1 <= self.max_parallelism <= RUN_PARALLELISM_MAX:
+            raise InvalidInput(f"a run of {self.max_parallelism} tasks at once", hint=f"1 to {RUN_PARALLELISM_MAX}")
+        if self.timeout_s is not None and not 0 < self.timeout_s <= RUN_TIMEOUT_S_MAX:
+            raise InvalidInput(
+                f"a run that may take {self.timeout_s:g} s",
+                hint=f"give it some time, at most {RUN_TIMEOUT_S_MAX} s, or leave it out",
+            )
         if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= _KEY_CHARS_MAX:
             raise InvalidInput("an idempotency key has 1 to 200 characters")
         if not 1 <= self.transaction_tables <= TRANSACTION_TABLES_EVER_MAX:

@@ -108,7 +108,6 @@ class Scheduler:
         options = replace(
             pipeline.driving(started, deployment),
             slots=0,
-            needs={},
             poll_s=pipeline.hand_over.looks_every_s,
             hands_out=signer_of(pipeline, started, self._keys) if is_ours else None,
         )

@@ -16,7 +16,7 @@ from arco.servo.execute.asking import start_asked
 from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, known_of
 from arco.servo.execute.working import other_code, signer_of, ways_of
-from arco.servo.schedule.crew import Crew, Refused, Told
+from arco.servo.schedule.crew import Crew, Refused, Told, unforeseen
 from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.open_runs import OpenRun
@@ -26,6 +26,8 @@ from arco.servo.schedule.ticking import Schedules
 TICK_EVERY_S = 10.0
 ASKED_EVERY_S = 5.0
 
+Troubled = Callable[[str, ArcoError], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Chore:
@@ -33,11 +35,14 @@ class Chore:
 
     name: str
     every_s: float
-    do: Callable[[Pipeline], Awaitable[object]]
+    do: Callable[[Pipeline, Troubled], Awaitable[object]]
 
 
-async def tick_schedules(pipeline: Pipeline) -> None:
-    """Start the runs of ticks that are due. A tick is struck off when its run has ended, by whoever ticks then."""
+async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
+    """Start the runs of ticks that are due. A tick is struck off when its run has ended, by whoever ticks then.
+
+    What is wrong with one schedule is said of that one, and the others tick.
+    """
     parts = pipeline.catalog.parts
     deployment = await pipeline.deployments.current(pipeline.project.name)
     if deployment is None or deployment.code_version != pipeline.project.code_version:
@@ -45,7 +50,18 @@ async def tick_schedules(pipeline: Pipeline) -> None:
     schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
     runs = ScheduledRuns(pipeline, HowToRun(), _left_to_workers, here=False)
     for one in deployment.schedules.values():
-        await schedules.tick(one, await known_of(pipeline, deployment, one), runs)
+        what = f"schedule {one.name}"
+        try:
+            await schedules.tick(one, await known_of(pipeline, deployment, one), runs)
+        except ArcoError as error:
+            troubled(what, error)
+        except Exception as error:  # noqa: BLE001 - it is said, and done again in its time
+            troubled(what, unforeseen(what, error))
+
+
+async def take_requests(pipeline: Pipeline, _troubled: Troubled, settled: set[str]) -> None:
+    """Start what was asked for from outside; what is wrong with one request is logged there."""
+    await start_asked(pipeline, settled)
 
 
 async def _left_to_workers(started: Started) -> RunState:
@@ -56,7 +72,7 @@ def chores() -> tuple[Chore, ...]:
     """Everything that one scheduler does beside driving: what starts runs belongs here."""
     return (
         Chore("schedules", TICK_EVERY_S, tick_schedules),
-        Chore("requests", ASKED_EVERY_S, partial(start_asked, settled=set())),
+        Chore("requests", ASKED_EVERY_S, partial(take_requests, settled=set())),
     )
 
 
@@ -76,26 +92,48 @@ class Scheduler:
         self._crew.stop()
 
     async def serve(self, *, once: bool) -> None:
-        """Until told to stop; once: every chore once, then until no run is open."""
-        beside: list[asyncio.Task[None]] = []
+        """Until told to stop; once: every chore once, then until no run is open. Raises what ended a chore, or kept it from a part."""
         try:
             if once:
-                for chore in chores():
-                    await chore.do(self._pipeline)
+                await self._serve_once()
             else:
-                loop = asyncio.get_running_loop()
-                beside = [loop.create_task(self._now_and_then(chore)) for chore in chores()]
-            await self._crew.serve(once=once)
+                await self._serve()
         finally:
-            for running in beside:
-                running.cancel()
             await self._appender.close()
+
+    async def _serve_once(self) -> None:
+        failed: list[ArcoError] = []
+
+        def troubled(what: str, error: ArcoError) -> None:
+            self._told.troubled(what, error)
+            failed.append(error)
+
+        for chore in chores():
+            await chore.do(self._pipeline, troubled)
+        await self._crew.serve(once=True)
+        if failed:
+            raise failed[0]
+
+    async def _serve(self) -> None:
+        """A process whose chores have ended would look alive and start nothing: it ends with them."""
+        loop = asyncio.get_running_loop()
+        serving = loop.create_task(self._crew.serve())
+        beside = [loop.create_task(self._now_and_then(chore)) for chore in chores()]
+        try:
+            ended, _ = await asyncio.wait([serving, *beside], return_when=asyncio.FIRST_COMPLETED)
+            self._crew.stop()
+            await serving
+            for one in ended:
+                one.result()
+        finally:
+            for running in (serving, *beside):
+                running.cancel()
 
     async def _now_and_then(self, chore: Chore) -> None:
         """A chore that fails is said, and done again in its time: the runs do not wait for it."""
         while True:
             try:
-                await chore.do(self._pipeline)
+                await chore.do(self._pipeline, self._told.troubled)
             except ArcoError as error:
                 self._told.troubled(chore.name, error)
             await self._clock.sleep(chore.every_s)

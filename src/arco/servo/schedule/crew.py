@@ -183,7 +183,7 @@ class Crew:
         except ArcoError as error:
             return Refused(error.one_line())
         except Exception as error:  # noqa: BLE001 - it is said, and a run that anybody can write must not end every process
-            return _broken(note.run, error)
+            return Refused(unforeseen(f"run {note.run}", error).one_line())
 
     def _refuse(self, run: str, why: str) -> None:
         self._not_ours.add(run)
@@ -218,7 +218,7 @@ class Crew:
                 self._retry_at_ms[run] = self._ways.clock.now_ms() + pause_ms
                 self._ways.told.troubled(f"run {run}", error)
             elif isinstance(error, Exception):
-                self._refuse(run, _broken(run, error).why)
+                self._refuse(run, unforeseen(f"run {run}", error).one_line())
             else:
                 raise error
 
@@ -259,8 +259,7 @@ class Crew:
             timer.cancel()
 
 
-def _broken(run: str, error: Exception) -> Refused:
-    """Something that nobody foresaw: a bug in Arco, met on one run. Where it broke is for the log of the process."""
-    log.error("run %s breaks what drives it", run, exc_info=error)
-    said = BrokenInvariant(f"{type(error).__name__}: {error}")
-    return Refused(said.one_line())
+def unforeseen(what: str, error: Exception) -> ArcoError:
+    """A bug in Arco, met on one thing of many. Where it broke is for the log of the process."""
+    log.error("%s breaks what is done with it", what, exc_info=error)
+    return BrokenInvariant(f"{type(error).__name__}: {error}")

@@ -10,12 +10,12 @@ from arco.catalog.catalog import Catalog
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import CorruptObject, InvalidInput, StoreRefused
 from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.ledger.run_entries import RunStatus
 from arco.ledger.run_state import RunState
-from arco.servo.execute.minding import Scheduler, chores, tick_schedules
+from arco.servo.execute.minding import Chore, Scheduler, chores, tick_schedules
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.pooling import needs_of
 from arco.servo.execute.working import Worker
@@ -26,6 +26,7 @@ from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.pools import Need
+from arco.servo.schedule.ticking import Schedules
 from arco.servo.sdk.project import load_project
 from arco.storage.memory import MemoryStore
 from stand_ins.hand_clock import HandClock
@@ -40,6 +41,10 @@ def orders(run): ...
 def revenue(orders): ...
 
 schedule("often", cron="*/5 * * * *", make=orders)
+"""
+
+MORE = """
+schedule("broken", cron="*/5 * * * *", make=orders)
 """
 
 
@@ -61,12 +66,12 @@ class Heard:
 
 
 class Place:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, assets: str = ASSETS) -> None:
         self.clock = HandClock()
         self.store = MemoryStore(self.clock)
         self.catalog = Catalog.open(self.store, "memory://", Scope.of(), self.clock, SeededEntropy(1))
         (folder / "assets").mkdir()
-        (folder / "assets" / "minded.py").write_text(ASSETS)
+        (folder / "assets" / "minded.py").write_text(assets)
         project = load_project(folder, name="shop", namespace="shop", assets=("assets",))
         self.pipeline = Pipeline(
             catalog=self.catalog, project=project, root="memory://", options={}, spark=SparkSettings(), by="ann"
@@ -108,7 +113,7 @@ def test_a_scheduler_starts_the_run_of_a_tick_once_and_leaves_it_to_workers(tmp_
         await place.pipeline.prepare(PlanRequest())  # which deploys it
         place.clock.at_ms += 600_000
         for _ in range(3):
-            await tick_schedules(place.pipeline)
+            await tick_schedules(place.pipeline, Heard().troubled)
         (note,) = await place.noted()
         assert note.project == "shop"
 
@@ -120,8 +125,62 @@ def test_schedules_tick_by_a_scheduler_that_has_the_deployed_code(tmp_path: Path
         place = Place(tmp_path)
         await place.pipeline.prepare(PlanRequest())
         place.clock.at_ms += 600_000
-        await tick_schedules(replace(place.pipeline, project=other_code(place)))
+        await tick_schedules(replace(place.pipeline, project=other_code(place)), Heard().troubled)
         assert await place.noted() == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("trouble", [StoreRefused("not yours"), CorruptObject("torn"), KeyError("when")])
+def test_a_schedule_that_cannot_tick_is_said_and_the_others_tick(tmp_path: Path, trouble: Exception) -> None:
+    async def story() -> None:
+        place, heard = Place(tmp_path, ASSETS + MORE), Heard()
+        await place.pipeline.prepare(PlanRequest())
+        place.clock.at_ms += 600_000
+        tick = Schedules.tick
+
+        async def breaks(self, deployed, known, runs):
+            if deployed.name == "broken":
+                raise trouble
+            return await tick(self, deployed, known, runs)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Schedules, "tick", breaks)
+            await tick_schedules(place.pipeline, heard.troubled)
+        assert len(await place.noted()) == 1
+        (said,) = heard.lines
+        assert said.startswith("schedule broken: ")
+
+    asyncio.run(story())
+
+
+def test_a_chore_that_ends_ends_the_scheduler_with_what_ended_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+
+        async def ends(pipeline, troubled):
+            raise KeyError("when")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("arco.servo.execute.minding.chores", lambda: (Chore("schedules", 10.0, ends),))
+            with pytest.raises(KeyError):
+                await asyncio.wait_for(place.scheduler().serve(once=False), 60.0)
+
+    asyncio.run(story())
+
+
+def test_what_kept_a_schedule_from_ticking_once_is_how_that_ends(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        await place.pipeline.prepare(PlanRequest())
+
+        async def refused(self, deployed, known, runs):
+            raise StoreRefused("not yours")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Schedules, "tick", refused)
+            with pytest.raises(StoreRefused):
+                await place.scheduler().serve(once=True)
 
     asyncio.run(story())
 

@@ -386,11 +386,13 @@ RUN_POLL_S = 2.0
 TASK_STOP_S = 30.0
 
 # Workers: how often one looks at a root where nobody wakes it, how long what a scheduler signed may wait for a worker, runs that
-# are open at a time and that one process has in hand, and when a note of a run that never began may go.
+# are open at a time and that one process has in hand, how long one that rests keeps its place there while others wait, and when a
+# note of a run that never began may go.
 WORKER_POLL_S = 2.0
 TASK_ENVELOPE_S = 600.0
 OPEN_RUNS_MAX = 10_000
 RUNS_IN_HAND_MAX = 200
+RUN_RESTS_S = 60.0
 OPEN_RUN_BEGINS_S = 24 * 3600
 
 # Who holds a pool at a time: bounds an object that is read whole whenever a task is claimed.

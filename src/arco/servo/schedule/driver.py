@@ -155,6 +155,16 @@ class Driver:
             work.stop(handed_back(str(self.worker)))
 
     @property
+    def rests(self) -> bool:
+        """Whether nothing is to be done here before others do something: it is paused, or tasks are neither run nor signed here."""
+        state, options = self.state, self._options
+        if self._tasks or state.active or state.doomed or state.owed or state.is_all_staged:
+            return False
+        if state.run.stopping is not None or state.is_finished:
+            return False
+        return state.run.paused is not None or (self._slots == 0 and options.hands_out is None)
+
+    @property
     def busy(self) -> int:
         """How many tasks are under way here."""
         return len(self._works)

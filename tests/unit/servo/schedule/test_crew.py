@@ -6,6 +6,7 @@ from arco.ledger.run_state import RunState
 from arco.servo.schedule.crew import Crew, Refused, Ways
 from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.hand_over import Looking
+from arco.servo.schedule.interventions import request_cancel, request_pause, request_resume
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.slots import Slots
 from arco.servo.schedule.starting import Started
@@ -125,6 +126,48 @@ async def test_two_workers_share_a_run_and_nothing_is_made_twice(place: Place) -
     await place.started(dict.fromkeys("abcdef", ""), project="shop", max_parallelism=6)
     await asyncio.gather(*(crew(place, name, Heard(), Slots(1)).serve(once=True) for name in ("one", "two")))
     assert sorted(place.script.ran) == ["a1", "b1", "c1", "d1", "e1", "f1"]
+
+
+@told
+async def test_runs_that_rest_make_room_for_others_and_come_back(place: Place) -> None:
+    env = place.env("person")
+    paused = [await place.started({one: ""}, project="shop") for one in "abc"]
+    for one in paused:
+        await request_pause(one.log, "ann", "wait", env.clock, env.entropy)
+    worker = crew(place, "worker", Heard(), runs_max=2)
+    serving = place.world.loop.create_task(worker.serve(once=True))
+    await env.clock.sleep(10.0)
+    await place.started({"x": ""}, project="shop")
+    await env.clock.sleep(20.0)
+    assert place.script.ran == ["x1"]
+    assert len(worker._driving) == 2
+    for one in paused:
+        await request_resume(one.log, "ann", env.clock, env.entropy)
+    await serving
+    assert sorted(place.script.ran) == ["a1", "b1", "c1", "x1"]
+    assert await noted(place) == []
+
+
+@told
+async def test_a_scheduler_full_of_runs_that_it_can_do_nothing_for_takes_a_new_one(place: Place) -> None:
+    env, heard = place.env("scheduler"), Heard()
+    for one in "abc":
+        await place.started({one: ""}, project="shop")
+
+    async def take(note: OpenRun, started: Started) -> Driver:
+        return place.driver(started, "scheduler", slots=0)
+
+    ways = crew(place, "scheduler", heard, runs_max=2)._ways
+    scheduler = Crew(ways, take)
+    serving = place.world.loop.create_task(scheduler.serve())
+    await env.clock.sleep(10.0)
+    last = await place.started({"x": ""}, project="shop")
+    await request_cancel(last.log, "ann", "not needed", env.clock, env.entropy)
+    await env.clock.sleep(20.0)
+    assert "cancelled" in heard.lines
+    assert len(scheduler._driving) == 2
+    scheduler.stop()
+    await serving
 
 
 @told

@@ -376,8 +376,8 @@ EXPECTED_PARTITIONS_MAX = 10_000
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24
 
-# Runs: how long one may take and how many of its tasks may be under way, whoever asks for it; how long a worker may be silent, and
-# at most whatever it says itself; how often others look at the log, and how long a cancelled task may take to stop.
+# Runs: how long one may take and how many of its tasks may be under way, whoever asks for it; how long a worker may be silent,
+# and at most whatever it says itself; how often others look at the log, and how long a cancelled task may take to stop.
 RUN_TIMEOUT_S_MAX = 366 * 24 * 3600
 RUN_PARALLELISM_MAX = 1000
 TASK_LEASE_S = 30.0

@@ -225,12 +225,11 @@ class RunState(Trials):
 
     def to_claim(self, count: int, now_ms: int, fits: Callable[[str], bool] | None = None) -> list[str]:
         """The tasks that may be claimed now and fit, at most so many, in the order of their ranks."""
-        count = min(count, len(self.tasks))  # a log may ask for more at once than can be counted
         again = [(self.outline.ranks[one], one) for one in self.queued if self.tasks[one].not_before_ms <= now_ms]
         if fits is None:
             return [task for _, task in sorted([*self._ready[:count], *again])[:count]]
         waiting = merge(self._ready, sorted(again))
-        return list(islice((task for _, task in waiting if fits(task)), count))
+        return list(islice((task for _, task in waiting if fits(task)), min(count, len(self.tasks))))
 
     @property
     def is_any_ready(self) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.ids import UlidSource
 from arco.kernel.scope import Scope
-from arco.ledger.asked_runs import AskedRun, AskedRuns, request_id
+from arco.kernel.secret import Secret
+from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided, request_id
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import RunFinished, RunStatus, TaskCancelled
+from arco.ledger.run_log import write_plan
 from arco.servo.execute.asking import start_asked
 from arco.servo.execute.pipeline import Pipeline
+from arco.servo.plan.planner import PlanRequest
+from arco.servo.schedule.envelopes import EnvelopeKeys
+from arco.servo.schedule.open_runs import OpenRunsNote
 from arco.servo.sdk.project import assembled
 from arco.storage.memory import MemoryStore
 from arco.surface.http.app import App
@@ -179,6 +185,40 @@ def test_numbers_that_no_run_may_have_are_refused_whoever_wrote_the_request(told
         assert (refused["state"], refused["run"]) == ("refused", None)
         assert "1e+306 s" in refused["message"]
         assert (await place.state(good))["state"] == "started"
+
+    told(story)
+
+
+def test_with_a_key_only_what_a_server_with_the_key_wrote_down_is_started(told) -> None:
+    async def story(place: Place) -> None:
+        keys = EnvelopeKeys((Secret("k" * 32),))
+        place.pipeline = replace(place.pipeline, keys=keys)
+        without = await place.asked(ORDERS)
+        place.server.task_keys = keys
+        sealed = await place.asked(ORDERS, Idempotency_Key="release 17")
+        assert (await place.post(TRIGGER, ORDERS, Idempotency_Key="release 17")).status == 202
+        (started,) = await start_asked(place.pipeline)
+        assert (await place.state(sealed))["run"] == str(started.log.run)
+        assert started.log.state.run.created.seal is not None
+        refused = await place.state(without)
+        assert (refused["state"], refused["run"]) == ("refused", None)
+        assert "nobody with the signing key" in refused["message"]
+
+    told(story)
+
+
+def test_with_a_key_no_verdict_that_somebody_wrote_starts_a_run(told) -> None:
+    async def story(place: Place) -> None:
+        place.pipeline = replace(place.pipeline, keys=EnvelopeKeys((Secret("k" * 32),)))
+        requests = AskedRuns(place.store, Scope.of(), place.clock, SeededEntropy(3))
+        wrong = AskedRun(id=request_id("by hand"), project="shop", make=("orders",), asked_ms=place.clock.now_ms())
+        await requests.ask(wrong)
+        plan = (await place.pipeline.prepare(PlanRequest())).plan.encode()
+        await write_plan(place.store, Scope.of(), wrong.run, plan, place.clock, SeededEntropy(4))
+        verdict = AskedVerdict(asked=wrong, decided=Decided.STARTED, by="eve", at_ms=0, run=str(wrong.run))
+        await requests.decide(verdict)
+        assert await start_asked(place.pipeline) == []
+        assert await OpenRunsNote(place.store, Scope.of(), place.clock, SeededEntropy(5)).read() == ()
 
     told(story)
 

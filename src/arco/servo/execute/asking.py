@@ -27,7 +27,7 @@ async def start_asked(pipeline: Pipeline, settled: set[str] | None = None) -> li
     """
     parts = pipeline.catalog.parts
     requests = AskedRuns(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    taker = Taker(requests, _OfProject(pipeline), pipeline.by, set() if settled is None else settled)
+    taker = Taker(requests, _OfProject(pipeline), pipeline.by, set() if settled is None else settled, pipeline.keys)
     begun = await taker.take()
     # One that somebody else planned, on other code, is for whoever has that.
     return [one for one in begun if one.plan.spec.code_version == pipeline.project.code_version]
@@ -64,6 +64,7 @@ class _OfProject:
             timeout_s=asked.timeout_s,
             on_failure=asked.on_failure,
             project=self.project,
+            keys=self.pipeline.keys,
             announce=lambda run: announced(run, plan, self.project, trigger.value, who),
         )
 

@@ -15,7 +15,7 @@ from arco.ledger.run_state import RunState
 from arco.servo.execute.asking import start_asked
 from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, known_of
-from arco.servo.execute.working import other_code, signer_of, ways_of
+from arco.servo.execute.working import other_code, signer_of, unsealed, ways_of
 from arco.servo.schedule.crew import Crew, Refused, Told, unforeseen
 from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.envelopes import EnvelopeKeys
@@ -92,7 +92,7 @@ class Scheduler:
         self._crew.stop()
 
     async def serve(self, *, once: bool) -> None:
-        """Until told to stop; once: every chore once, then until no run is open. Raises what ended a chore, or kept it from a part."""
+        """Until told to stop; once: every chore once, then until no run is open. Raises what ended a chore, or a part of one."""
         try:
             if once:
                 await self._serve_once()
@@ -139,8 +139,13 @@ class Scheduler:
             await self._clock.sleep(chore.every_s)
 
     async def _take(self, _note: OpenRun, started: Started) -> Driver | Refused:
-        """Any run of the project, also one of other code: it may have to be cancelled. Only tasks of this code are signed."""
+        """Any run of the project, also one of other code: it may have to be cancelled. Only tasks of this code are signed.
+
+        With a key, none that nobody with the key has started: a signature would vouch for it.
+        """
         pipeline = self._pipeline
+        if (why := unsealed(pipeline, started, self._keys)) is not None:
+            return Refused(why)
         deployment = await pipeline.deployments.load(started.plan.spec.deployment)
         is_ours = other_code(pipeline, started) is None
         options = replace(

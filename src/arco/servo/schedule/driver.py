@@ -156,7 +156,7 @@ class Driver:
 
     @property
     def rests(self) -> bool:
-        """Whether nothing is to be done here before others do something: it is paused, or tasks are neither run nor signed here."""
+        """Whether nothing is to be done here before others do something: it is paused, or nothing is run nor signed here."""
         state, options = self.state, self._options
         if self._tasks or state.active or state.doomed or state.owed or state.is_all_staged:
             return False

@@ -29,8 +29,10 @@ from arco.ledger.run_entries import OnFailure, RunCreated, Trigger
 from arco.ledger.run_log import RunLog, write_plan
 from arco.ledger.run_outline import Outline
 from arco.servo.plan.document import Plan, decode_plan
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.outbox import named
+from arco.servo.schedule.seals import need_sealed_plan, sealed_beginning, sealed_plan
 from arco.storage.keys import RunRequestKey
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
 from arco.storage.readback import put_settled
@@ -43,7 +45,8 @@ _FORMAT, _FORMAT_VERSION = "arco.run_request", 1
 class RunRequest:
     """How a plan is to be run. `about` is what the key was given for: the same key for something else is refused.
 
-    `project`: whose run it is, for workers and schedulers to find it by; without one nobody is told of it.
+    `project`: whose run it is, for workers and schedulers to find it by; without one nobody is told of it. `keys`: what its plan
+    and its beginning are sealed with.
     """
 
     trigger: Trigger = Trigger.MANUAL
@@ -57,6 +60,7 @@ class RunRequest:
     atomic: bool = False
     transaction_tables: int = TRANSACTION_TABLES_MAX
     announce: Callable[[RunId], tuple[Draft, ...]] = lambda _: ()
+    keys: EnvelopeKeys | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_parallelism <= RUN_PARALLELISM_MAX:
@@ -104,7 +108,7 @@ async def start_run(
         run = await _run_of(store, scope, run, request, clock, entropy)
         reach("run.key_bound")
     stored, _ = await asyncio.gather(
-        write_plan(store, scope, run, plan.encode(), clock, entropy),
+        write_plan(store, scope, run, sealed_plan(request.keys, scope, str(run), plan).encode(), clock, entropy),
         note_run(store, scope, run, plan, request, clock, entropy),
     )
     reach("run.plan_written")
@@ -120,6 +124,7 @@ async def begin_run(
     log = RunLog(store, scope, run, Outline.of_plan(stored), clock, entropy)
     if (await log.catch_up()).sequence:
         return Started(log, plan, is_new=False)
+    need_sealed_plan(request.keys, scope, str(run), plan)
     created = RunCreated(
         plan_id=plan.fingerprint,
         tasks=len(plan.spec.tasks),
@@ -133,7 +138,8 @@ async def begin_run(
         transaction_tables=request.transaction_tables,
         events=named(request.announce(run), scope, ulids, clock.now_ms()),
     )
-    return Started(log, plan, is_new=await log.append([created]))
+    sealed = sealed_beginning(request.keys, scope, str(run), plan, created)
+    return Started(log, plan, is_new=await log.append([sealed]))
 
 
 async def note_run(

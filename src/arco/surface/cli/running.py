@@ -37,6 +37,7 @@ from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
 from arco.servo.plan.planner import PlanRequest
 from arco.servo.schedule.claims import Claim, Claims
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
@@ -48,7 +49,7 @@ from arco.surface.cli.printing import counted, print_grid, print_json, say, say_
 from arco.surface.cli.projects import At, ProjectFile, read_project, scope_named
 from arco.surface.cli.run_display import RunDisplay, started_line, warnings_of
 from arco.surface.cli.run_pages import print_run
-from arco.surface.cli.settings import PROJECT_FILE, load_environment, load_settings
+from arco.surface.cli.settings import PROJECT_FILE, load_environment, load_settings, load_task_keys
 from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
@@ -75,6 +76,7 @@ async def at_work(at: At, poll_s: float = WORKER_POLL_S) -> AsyncIterator[tuple[
             by=workspace.author.principal,
             pools=file.pools,
             hand_over=hand_over_of(workspace, poll_s),
+            keys=task_keys_if_any(file),
             defer_to=file.defer_to,
         )
         home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
@@ -93,6 +95,20 @@ def spark_of(file: ProjectFile, master: str | None) -> SparkSettings:
     return found
 
 
+def task_keys(file: ProjectFile) -> EnvelopeKeys | None:
+    """What schedulers sign with, and whoever starts runs for workers seals them with. Refused if it is named and not there."""
+    found = load_task_keys(file.task_keys)
+    return EnvelopeKeys(found) if found else None
+
+
+def task_keys_if_any(file: ProjectFile) -> EnvelopeKeys | None:
+    """The same for a command that runs its own tasks: it needs no key, and where it has one its runs are for workers too."""
+    try:
+        return task_keys(file)
+    except InvalidInput:
+        return None
+
+
 def hand_over_of(home: Opened, looks_every_s: float = WORKER_POLL_S) -> HandOver:
     """How processes at this root wake each other: by sockets in a folder; at a bucket everybody looks."""
     if home.folder is None:
@@ -108,6 +124,8 @@ async def in_use(home: Opened) -> None:
 
 async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool, detach: bool = False) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
+    if detach:
+        task_keys(read_project(at.folder))  # without the key that is named no worker would run it
     async with at_work(at) as (pipeline, lake):
         started = await pipeline.started_before(request, how)
         if started is None:

@@ -18,12 +18,10 @@ from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.minding import ASKED_EVERY_S, TICK_EVERY_S, Scheduler
 from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.working import Worker
-from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
 from arco.surface.cli.printing import counted, say, say_aside
 from arco.surface.cli.projects import At, read_project
-from arco.surface.cli.running import EXIT_INTERRUPTED, at_work
-from arco.surface.cli.settings import load_task_keys
+from arco.surface.cli.running import EXIT_INTERRUPTED, at_work, task_keys
 
 _HOUR_S = 3600
 
@@ -66,7 +64,7 @@ class _Said:
 
 def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK_LEASE_S) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
-        keys = _keys(at)
+        keys = task_keys(read_project(at.folder))
         async with at_work(at, poll_s) as (pipeline, _):
             said = _Said()
             home = pipeline.home or pipeline.new_home()
@@ -83,7 +81,7 @@ def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK
 
 def mind(at: At, *, once: bool, poll_s: float) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
-        keys = _keys(at)
+        keys = task_keys(read_project(at.folder))
         async with at_work(at, poll_s) as (pipeline, _):
             tables = await columns_of_tables(pipeline.catalog, pipeline.project)
             deployment, _ = await pipeline.deployments.deploy(pipeline.project, by=pipeline.by, tables=tables)
@@ -99,11 +97,6 @@ def mind(at: At, *, once: bool, poll_s: float) -> Serving:
             return said.code if once else 0
 
     return serving
-
-
-def _keys(at: At) -> EnvelopeKeys | None:
-    found = load_task_keys(read_project(at.folder).task_keys)
-    return EnvelopeKeys(found) if found else None
 
 
 def _idle(pipeline: Pipeline, each_look: float) -> str:

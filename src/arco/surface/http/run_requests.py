@@ -17,6 +17,7 @@ from arco.kernel.limits import ASKED_RUN_WORD_CHARS_MAX, ASKED_RUN_WORDS_MAX, RU
 from arco.kernel.scope import Scope
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided, request_id
 from arco.ledger.run_entries import OnFailure
+from arco.servo.schedule.seals import sealed_request
 from arco.servo.sdk.definitions import Mode
 from arco.storage.keys import DeploymentHeadKey
 from arco.storage.keys import Word as ProjectWord
@@ -127,6 +128,7 @@ class RunRequests(Resource):
             who=request.principal,
             asked_ms=self._state.clock.now_ms(),
         )
+        wanted = sealed_request(self._state.task_keys, asked.scope, wanted)
         found = await self._requests(asked.scope).ask(wanted)
         told = RunAskedFor(request=found.id, project=found.project, asked_at=_moment(found.asked_ms))
         return json_response(told, 202, {"Location": f"{REQUESTS}/{found.id}"})

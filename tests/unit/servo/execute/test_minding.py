@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.catalog.catalog import Catalog
@@ -26,6 +27,8 @@ from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.pools import Need
+from arco.servo.schedule.schedule_state import schedule_object
+from arco.servo.schedule.tick_decisions import Known
 from arco.servo.schedule.ticking import Schedules
 from arco.servo.sdk.project import load_project
 from arco.storage.memory import MemoryStore
@@ -221,6 +224,7 @@ def test_a_worker_refuses_a_run_of_other_code_in_one_line(tmp_path: Path) -> Non
 def test_with_a_key_a_scheduler_signs_and_a_worker_asks_for_it(tmp_path: Path) -> None:
     async def story() -> None:
         place, keys = Place(tmp_path), EnvelopeKeys((Secret("k" * 32),))
+        place.pipeline = replace(place.pipeline, keys=keys)
         started = await place.started()
         (note,) = await place.noted()
         signs = await place.scheduler(keys)._take(note, started)
@@ -233,6 +237,47 @@ def test_with_a_key_a_scheduler_signs_and_a_worker_asks_for_it(tmp_path: Path) -
         foreign = await place.scheduler(keys, project=other_code(place))._take(note, started)
         assert isinstance(foreign, Driver)
         assert foreign._options.hands_out is None
+
+    asyncio.run(story())
+
+
+def test_with_a_key_nothing_is_signed_or_run_of_a_run_that_nobody_with_the_key_started(tmp_path: Path) -> None:
+    async def story() -> None:
+        place, keys = Place(tmp_path), EnvelopeKeys((Secret("k" * 32),))
+        started = await place.started()
+        (note,) = await place.noted()
+        for process in (place.scheduler(keys), place.worker(keys)):
+            refused = await process._take(note, started)
+            assert isinstance(refused, Refused)
+            assert "nobody with the signing key" in refused.why
+        assert isinstance(await place.scheduler()._take(note, started), Driver)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("words", [{}, {"parameters": {"limit": "1"}}, {"make": ("revenue",)}, {"mode": "force"}])
+def test_with_a_key_a_tick_starts_what_its_schedule_says_and_nothing_else(tmp_path: Path, words: dict) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        place.pipeline = replace(place.pipeline, keys=EnvelopeKeys((Secret("k" * 32),)))
+        await place.pipeline.prepare(PlanRequest())
+        place.clock.at_ms += 600_000
+        parts, project = place.catalog.parts, place.pipeline.project
+        deployment = await place.pipeline.deployments.current("shop")
+        assert deployment is not None
+        await Schedules(place.store, parts.scope, "shop", parts.clock, parts.entropy).decide(
+            deployment.schedules["often"], Known()
+        )
+        due = schedule_object(place.store, parts.scope, project.name, "often", parts.clock, parts.entropy)
+
+        def changed(now):
+            return msgspec.structs.replace(now.value, open=(msgspec.structs.replace(now.value.open[0], **words),))
+
+        await due.update(changed)
+        await tick_schedules(place.pipeline, Heard().troubled)
+        assert len(await place.noted()) == (0 if words else 1)
+        ended = (await due.read()).value.ended
+        assert [one.outcome for one in ended] == (["refused"] if words else [])
 
     asyncio.run(story())
 

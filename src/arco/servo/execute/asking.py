@@ -25,12 +25,17 @@ async def start_asked(pipeline: Pipeline, settled: set[str] | None = None) -> li
     One listing where nothing is asked for. Whoever calls it again and again gives the same `settled` each time, which remembers
     the requests that need nothing more. Safe in many processes at once.
     """
-    parts = pipeline.catalog.parts
-    requests = AskedRuns(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    taker = Taker(requests, _OfProject(pipeline), pipeline.by, set() if settled is None else settled, pipeline.keys)
+    taker = Taker(
+        requests_of(pipeline), _OfProject(pipeline), pipeline.by, set() if settled is None else settled, pipeline.keys
+    )
     begun = await taker.take()
     # One that somebody else planned, on other code, is for whoever has that.
     return [one for one in begun if one.plan.spec.code_version == pipeline.project.code_version]
+
+
+def requests_of(pipeline: Pipeline) -> AskedRuns:
+    parts = pipeline.catalog.parts
+    return AskedRuns(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
 
 
 @dataclass(frozen=True, slots=True)

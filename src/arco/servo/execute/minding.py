@@ -12,7 +12,8 @@ from functools import partial
 from arco.kernel.errors import ArcoError
 from arco.ledger.appender import Appender
 from arco.ledger.run_state import RunState
-from arco.servo.execute.asking import start_asked
+from arco.servo.deploy.manifest import Deployment
+from arco.servo.execute.asking import requests_of, start_asked
 from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, known_of
 from arco.servo.execute.working import other_code, signer_of, unsealed, ways_of
@@ -31,11 +32,15 @@ Troubled = Callable[[str, ArcoError], None]
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something that a scheduler does now and then, beside driving runs. What it starts it leaves to workers."""
+    """Something that a scheduler does now and then, beside driving runs. What it starts it leaves to workers.
+
+    `look` asks for what it asks for when there is nothing to do.
+    """
 
     name: str
     every_s: float
     do: Callable[[Pipeline, Troubled], Awaitable[object]]
+    look: Callable[[Pipeline], Awaitable[object]]
 
 
 async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
@@ -43,11 +48,10 @@ async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
 
     What is wrong with one schedule is said of that one, and the others tick.
     """
-    parts = pipeline.catalog.parts
-    deployment = await pipeline.deployments.current(pipeline.project.name)
-    if deployment is None or deployment.code_version != pipeline.project.code_version:
-        return  # schedules tick as they are deployed: by a scheduler that has that code
-    schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
+    deployment = await _to_tick(pipeline)
+    if deployment is None:
+        return
+    schedules = _schedules(pipeline)
     runs = ScheduledRuns(pipeline, HowToRun(), _left_to_workers, here=False)
     for one in deployment.schedules.values():
         what = f"schedule {one.name}"
@@ -59,9 +63,48 @@ async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
             troubled(what, unforeseen(what, error))
 
 
+async def look_at_schedules(pipeline: Pipeline) -> None:
+    deployment = await _to_tick(pipeline)
+    if deployment is None:
+        return
+    for one in deployment.schedules.values():
+        await known_of(pipeline, deployment, one)
+        await _schedules(pipeline).state(one.name)
+
+
+async def _to_tick(pipeline: Pipeline) -> Deployment | None:
+    """Schedules tick as they are deployed: by a scheduler that has that code."""
+    found = await pipeline.deployments.current(pipeline.project.name)
+    return None if found is None or found.code_version != pipeline.project.code_version else found
+
+
+def _schedules(pipeline: Pipeline) -> Schedules:
+    parts = pipeline.catalog.parts
+    return Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
+
+
 async def take_requests(pipeline: Pipeline, _troubled: Troubled, settled: set[str]) -> None:
     """Start what was asked for from outside; what is wrong with one request is logged there."""
     await start_asked(pipeline, settled)
+
+
+async def look_at_requests(pipeline: Pipeline) -> None:
+    async for _ in requests_of(pipeline).open():
+        continue
+
+
+async def requests_an_hour(pipeline: Pipeline, sent: Callable[[], int]) -> float:
+    """What the chores ask of the store in an hour in which nothing is due. `sent`: how many requests there were so far.
+
+    They are sent, and counted, as they are sent later: the second time, when what can be kept in mind is.
+    """
+    total = 0.0
+    for chore in chores():
+        await chore.look(pipeline)
+        before = sent()
+        await chore.look(pipeline)
+        total += (sent() - before) * 3600 / chore.every_s
+    return total
 
 
 async def _left_to_workers(started: Started) -> RunState:
@@ -71,8 +114,8 @@ async def _left_to_workers(started: Started) -> RunState:
 def chores() -> tuple[Chore, ...]:
     """Everything that one scheduler does beside driving: what starts runs belongs here."""
     return (
-        Chore("schedules", TICK_EVERY_S, tick_schedules),
-        Chore("requests", ASKED_EVERY_S, partial(take_requests, settled=set())),
+        Chore("schedules", TICK_EVERY_S, tick_schedules, look_at_schedules),
+        Chore("requests", ASKED_EVERY_S, partial(take_requests, settled=set()), look_at_requests),
     )
 
 

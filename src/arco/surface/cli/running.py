@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -43,6 +43,7 @@ from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
 from arco.servo.schedule.starting import Started, open_run
+from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
@@ -57,15 +58,17 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 
 @asynccontextmanager
-async def at_work(at: At, poll_s: float = WORKER_POLL_S) -> AsyncIterator[tuple[Pipeline, Lake]]:
-    """A project, ready to run, and the lake that it publishes to."""
+async def at_work(
+    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None
+) -> AsyncIterator[tuple[Pipeline, Lake]]:
+    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store."""
     file = read_project(at.folder)
     spark = spark_of(file, at.master)
     expect_connect(spark)
     project = file.load()
     where = file.where(at.root, at.options)
     settings = load_settings(where.root, list(where.options), where.folder)
-    async with opened(where) as workspace:
+    async with opened(where, counter) as workspace:
         await in_use(workspace)
         pipeline = Pipeline(
             catalog=workspace.catalog,
@@ -233,7 +236,7 @@ def _summed_up(started: Started, state: RunState, *, json: bool) -> int:
     if json:
         print_json(_document(started, state) | {"exit_code": code})
         return code
-    counts = Counter(its.status.value for its in state.tasks.values())
+    counts = Counts(its.status.value for its in state.tasks.values())
     rows = sum(its.staged.written.get("rows", 0) for its in state.tasks.values() if its.staged is not None)
     took_s = ((state.run.ended_ms or 0) - state.run.created_ms) / 1000
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
@@ -401,7 +404,7 @@ def _row(one: Started) -> list[str]:
     state = one.log.state
     created = state.run.created
     ended = state.run.ended_ms
-    counts = Counter(its.status.value for its in state.tasks.values())
+    counts = Counts(its.status.value for its in state.tasks.values())
     return [
         str(one.log.run),
         state.run.status.value if ended is not None or state.run.paused is None else "paused",

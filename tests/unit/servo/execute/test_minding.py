@@ -165,7 +165,7 @@ def test_a_chore_that_ends_ends_the_scheduler_with_what_ended_it(tmp_path: Path)
             raise KeyError("when")
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("arco.servo.execute.minding.chores", lambda: (Chore("schedules", 10.0, ends),))
+            patched.setattr("arco.servo.execute.minding.chores", lambda: (Chore("schedules", 10.0, ends, ends),))
             with pytest.raises(KeyError):
                 await asyncio.wait_for(place.scheduler().serve(once=False), 60.0)
 

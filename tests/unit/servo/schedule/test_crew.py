@@ -2,6 +2,7 @@
 
 import asyncio
 
+from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_state import RunState
 from arco.servo.schedule.crew import Crew, Refused, Ways
 from arco.servo.schedule.driver import Driver
@@ -126,6 +127,36 @@ async def test_two_workers_share_a_run_and_nothing_is_made_twice(place: Place) -
     await place.started(dict.fromkeys("abcdef", ""), project="shop", max_parallelism=6)
     await asyncio.gather(*(crew(place, name, Heard(), Slots(1)).serve(once=True) for name in ("one", "two")))
     assert sorted(place.script.ran) == ["a1", "b1", "c1", "d1", "e1", "f1"]
+
+
+@told
+async def test_a_cancelled_run_is_heard_by_its_tasks_before_their_next_sign_of_life_and_frees_their_slots(
+    place: Place,
+) -> None:
+    stopped_s: list[float] = []
+    env, slots = place.env("person"), Slots(2)
+
+    async def for_ever(task, attempt):
+        try:
+            await place.env().clock.sleep(1e6)
+        except asyncio.CancelledError:
+            stopped_s.append(place.world.loop.now_s)  # here an executor ends its Spark jobs
+            raise
+
+    place.script.steps = dict.fromkeys("ab", for_ever)
+    started = await place.started({"a": "", "b": "", "c": "a"}, project="shop")
+    serving = place.world.loop.create_task(crew(place, "worker", heard := Heard(), slots).serve(once=True))
+    await env.clock.sleep(100.0)
+    assert slots.used == 2
+    asked_s, beats = place.world.loop.now_s, len(place.world.labels)
+    await request_cancel((await place.opened(started.log.run)).log, "ann", "wrong month", env.clock, env.entropy)
+    await serving
+    assert len(stopped_s) == 2
+    assert max(stopped_s) - asked_s < TASK_LEASE_S / 3
+    signs = ["/claims/" in one and " get " not in one for one in place.world.labels]
+    assert sum(signs[:beats]) > 10
+    assert sum(signs[beats:]) <= 2, "at most one of each task"
+    assert (heard.lines[-1], slots.used) == ("cancelled", 0)
 
 
 @told

@@ -24,6 +24,7 @@ from pathlib import Path
 import arco
 from arco.kernel.ids import RunId
 from arco.ledger.run_state import RunState
+from arco.servo.schedule.claims import Claims
 from arco.servo.schedule.pools import pool_object
 from arco.servo.schedule.starting import open_run
 from arco.surface.cli.opening import opened
@@ -31,6 +32,7 @@ from arco.surface.cli.projects import read_project
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEASE_S = 6.0
+SIGNS_UNTIL_STOPPED_MAX = 5
 KEY = "0123456789abcdef0123456789abcdef"
 PROJECT = """
 root = "./lake"
@@ -100,6 +102,7 @@ class Rounds:
             check=True,
             capture_output=True,
             timeout=600,
+            env={**os.environ, "ARCO_TASK_KEY": KEY},
         )
         return RunId(json.loads(said.stdout)["run"])
 
@@ -189,14 +192,28 @@ class Rounds:
             time.sleep(0.5)
         return state
 
+    async def signs_of_life(self, run: RunId) -> int:
+        """How many the only task of a run has given: its claim is written anew with each."""
+        async with opened(read_project(str(self.folder)).where(None, [])) as home:
+            parts = home.catalog.parts
+            started = await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+            (task,) = started.log.state.tasks
+            held = await Claims(parts.tier1.store, parts.scope, run, "", parts.clock, parts.entropy)._object(task).read()
+            return 0 if held is None else held.generation
+
     def stop_what_never_ends(self) -> RunState:
-        """Cancel a run from another process while Spark is at it; returns when its rows are computed no more."""
+        """Cancel a run from another process while Spark is at it; returns when its rows are computed no more.
+
+        Within a few signs of life of its worker: one that Spark would not stop is given up after a dozen.
+        """
         run, beat = self.begin("endless"), self.folder / "beat"
         while not beat.exists():
             time.sleep(0.2)
         self.cancel(run)
+        before = asyncio.run(self.signs_of_life(run))
         while not (state := asyncio.run(self.state(run))).is_finished:
             time.sleep(0.2)
+        assert asyncio.run(self.signs_of_life(run)) - before <= SIGNS_UNTIL_STOPPED_MAX
         last = ""
         while last != (last := beat.read_text()):
             time.sleep(2.0)

@@ -398,17 +398,23 @@ EXPECTED_PARTITIONS_MAX = 10_000
 # How often one decision is tried again, on a log that others write to or a store that is silent.
 RUN_LOG_TRIES_MAX = 24
 
-# Runs: how long a worker may be silent, how often others look at the log, and how long a cancelled task may take to stop.
+# Runs: how long one may take and how many of its tasks may be under way, whoever asks for it; how long a worker may be silent,
+# and at most whatever it says itself; how often others look at the log, and how long a cancelled task may take to stop.
+RUN_TIMEOUT_S_MAX = 366 * 24 * 3600
+RUN_PARALLELISM_MAX = 1000
 TASK_LEASE_S = 30.0
+TASK_LEASE_S_MAX = 24 * 3600
 RUN_POLL_S = 2.0
 TASK_STOP_S = 30.0
 
 # Workers: how often one looks at a root where nobody wakes it, how long what a scheduler signed may wait for a worker, runs that
-# are open at a time and that one process has in hand, and when a note of a run that never began may go.
+# are open at a time and that one process has in hand, how long one that rests keeps its place there while others wait, and when a
+# note of a run that never began may go.
 WORKER_POLL_S = 2.0
 TASK_ENVELOPE_S = 600.0
 OPEN_RUNS_MAX = 10_000
 RUNS_IN_HAND_MAX = 200
+RUN_RESTS_S = 60.0
 OPEN_RUN_BEGINS_S = 24 * 3600
 
 # Who holds a pool at a time: bounds an object that is read whole whenever a task is claimed.
@@ -449,7 +455,6 @@ SCHEDULE_ESTIMATED_RUNS_MAX = 5
 ASKED_RUNS_OPEN_MAX = 1000
 ASKED_RUN_WORDS_MAX = 1000
 ASKED_RUN_WORD_CHARS_MAX = 1000
-ASKED_RUN_PARALLELISM_MAX = 1000
 ASKED_RUNS_TAKEN_MAX = 100
 
 # Assets of a project that is deployed over HTTP: bounds what is verified in one request.

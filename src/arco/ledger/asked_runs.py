@@ -28,7 +28,7 @@ from arco.kernel.identity import asked_run_id
 from arco.kernel.ids import KeyHash, RunId
 from arco.kernel.limits import ASKED_RUNS_OPEN_MAX
 from arco.kernel.scope import Scope
-from arco.ledger.run_entries import OnFailure
+from arco.ledger.run_entries import OnFailure, Seal
 from arco.storage.keys import AskedRunKey, AskedVerdictKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Landed, Listed, Lost, ObjectStore, Unknown
@@ -38,7 +38,10 @@ _FORMAT, _VERDICT_FORMAT, _FORMAT_VERSION = "arco.asked_run", "arco.asked_verdic
 
 
 class AskedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be made, in the words of a command line. `id` is the hash of the key that it was asked under."""
+    """What is to be made, in the words of a command line. `id` is the hash of the key that it was asked under.
+
+    `seal` where the server that wrote it has the key that tasks are signed with.
+    """
 
     format: str = _FORMAT
     format_version: int = _FORMAT_VERSION
@@ -53,6 +56,7 @@ class AskedRun(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: OnFailure = OnFailure.KEEP_GOING
     who: str = "anonymous"
     asked_ms: int = 0
+    seal: Seal | None = None
 
     @property
     def run(self) -> RunId:
@@ -188,7 +192,7 @@ T = TypeVar("T", AskedRun, AskedVerdict)
 
 
 def _wish(asked: AskedRun) -> AskedRun:
-    return msgspec.structs.replace(asked, who="", asked_ms=0)
+    return msgspec.structs.replace(asked, who="", asked_ms=0, seal=None)
 
 
 def _decoded(name: str, data: bytes, kind: type[T], wanted: str) -> T:

@@ -52,10 +52,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry"):
     events: tuple[Draft, ...] = ()
 
 
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """Says that somebody with a key made what it stands beside: an HMAC over all of it, and which key made it."""
+
+    key_id: str
+    signature: str
+
+
 class RunCreated(Entry, frozen=True, kw_only=True, tag="run_created"):
     """The first entry of every log. `plan_id` is the fingerprint of the plan that is stored beside it.
 
-    `atomic`: all outputs become visible in one transaction, over `transaction_tables` tables at most, or none does.
+    `atomic`: all outputs become visible in one transaction, over `transaction_tables` tables at most, or none does. `seal` where
+    whoever started it has a key.
     """
 
     plan_id: str
@@ -68,6 +76,7 @@ class RunCreated(Entry, frozen=True, kw_only=True, tag="run_created"):
     idempotency_key: str | None = None
     atomic: bool = False
     transaction_tables: int = TRANSACTION_TABLES_MAX
+    seal: Seal | None = None
 
 
 class RunCancelRequested(Entry, frozen=True, kw_only=True, tag="run_cancel_requested"):

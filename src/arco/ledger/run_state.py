@@ -230,7 +230,7 @@ class RunState(Trials):
         if fits is None:
             return [task for _, task in sorted([*self._ready[:count], *again])[:count]]
         waiting = merge(self._ready, sorted(again))
-        return list(islice((task for _, task in waiting if fits(task)), count))
+        return list(islice((task for _, task in waiting if fits(task)), min(count, len(self.tasks))))
 
     @property
     def is_any_ready(self) -> bool:

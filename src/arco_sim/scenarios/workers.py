@@ -1,8 +1,8 @@
 """Three schedulers and five workers on one workspace die, sleep for ten leases and more, lose replies, and their clocks jump.
 
 Every process has whatever runs are open in hand, as the real commands do, and knows nothing but the store. In half of the worlds
-workers run only what a scheduler signed, and somebody writes envelopes of his own into the logs; in most, tasks share a pool. At
-last one more process brings everything to its end; then publishes, slots and notes are counted.
+workers run only what a scheduler signed, and somebody writes envelopes of his own into the logs, and runs of his own beside them;
+in most, tasks share a pool. At last one more process brings everything to its end; then publishes, slots and notes are counted.
 """
 
 import asyncio
@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from arco.kernel.errors import ArcoError, AskHistory, RetryLater
-from arco.kernel.ids import RunId
+from arco.kernel.ids import RunId, UlidSource
 from arco.kernel.secret import Secret
 from arco.ledger.appender import Appender
-from arco.ledger.run_entries import TaskClaimed, TaskDispatched, TaskEnvelope
+from arco.ledger.run_entries import RunCreated, Seal, TaskClaimed, TaskDispatched, TaskEnvelope, Trigger
+from arco.ledger.run_log import RunLog, write_plan
+from arco.ledger.run_outline import Outline
 from arco.ledger.run_state import RunState, TaskStatus
 from arco.quality.gates import Action
-from arco.servo.schedule.crew import Crew, Ways
+from arco.servo.schedule.crew import Crew, Refused, Ways
 from arco.servo.schedule.driver import Driver, Ground, Options
 from arco.servo.schedule.envelopes import EnvelopeKeys, Signer
 from arco.servo.schedule.executor import TaskPolicy
@@ -25,8 +27,9 @@ from arco.servo.schedule.hand_over import Looking
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.pools import Holding, Need, Pools
 from arco.servo.schedule.reserving import is_over_elsewhere
+from arco.servo.schedule.seals import run_refusal, sealed_beginning
 from arco.servo.schedule.slots import Slots
-from arco.servo.schedule.starting import RunRequest, Started, open_run, start_run
+from arco.servo.schedule.starting import RunRequest, Started, note_run, open_run, start_run
 from arco.servo.sdk.definitions import Retry
 from arco_sim import invariants
 from arco_sim.faults import Fault, FaultProfile
@@ -42,8 +45,8 @@ _SHIFT_S = 400.0
 _LAST_SHIFT_S = 6000.0
 _ASLEEP_S = 5000.0
 _PROJECT = "shop"
-_KEY = Secret("k" * 40)
-_KEY_ID = Signer(EnvelopeKeys((_KEY,)), SCOPE, "", "", "").sign("", 1, 0).key_id
+_KEYS = EnvelopeKeys((Secret("k" * 40),))
+_KEY_ID = _KEYS.seal("").key_id
 _FORGED = Secret("f" * 40)
 _POOL = "warehouse"
 
@@ -91,7 +94,7 @@ class WorkersScenario:
     faults = tuple(Fault)
 
     async def prepare(self, world: World, env: Env) -> None:
-        world.notes.update(signed={}, runs=set(), is_keyed=world.seed % 2 == 0, has_pool=world.seed % 3 != 0)
+        world.notes.update(signed={}, runs=set(), forged=set(), is_keyed=world.seed % 2 == 0, has_pool=world.seed % 3 != 0)
 
     def start(self, world: World, *, small: bool) -> None:
         runs = 1 if small or world.seed % 8 else 2
@@ -104,10 +107,12 @@ class WorkersScenario:
             world.spawn(f"worker{number}", lambda env: self._serve(env, works=True), lives=2)
         if world.notes["is_keyed"] and not small:
             world.spawn("forger", self._forge, lives=1)
+            world.spawn("forger of runs", self._forge_run, lives=1)
 
     async def _start(self, env: Env, runs: int) -> None:
+        keys = _KEYS if env.world.notes["is_keyed"] else None
         for number in range(runs):
-            request = RunRequest(max_parallelism=2, idempotency_key=f"run {number}", project=_PROJECT)
+            request = RunRequest(max_parallelism=2, idempotency_key=f"run {number}", project=_PROJECT, keys=keys)
             while True:
                 try:
                     plan = plan_of(env.world.notes["jobs"])
@@ -136,8 +141,11 @@ class WorkersScenario:
         appender = Appender(env.store, SCOPE, env.clock, env.entropy)
         ground = Ground(env.store, ObjectSettler(env), appender, env.clock, env.entropy)
 
-        async def take(_note: OpenRun, started: Started) -> Driver:
-            signer = _signer(env, started) if env.world.notes["is_keyed"] else None
+        async def take(_note: OpenRun, started: Started) -> Driver | Refused:
+            keys, created = _KEYS if env.world.notes["is_keyed"] else None, started.log.state.run.created
+            if (why := run_refusal(keys, SCOPE, str(started.log.run), started.plan, created)) is not None:
+                return Refused(why)
+            signer = None if keys is None else _signer(env, started)
             needs = _needs(env.world, started)
             options = Options(
                 policies={task.id: TaskPolicy(Retry(attempts=3, pause_s=2.0)) for task in started.plan.spec.tasks},
@@ -176,6 +184,28 @@ class WorkersScenario:
                     made = msgspec.structs.replace(made, key_id=_KEY_ID)
                 await opened.log.append([TaskDispatched(task=task, attempt=its.attempt + 1, envelope=made)])
 
+    async def _forge_run(self, env: Env) -> None:
+        """Writes a run as one is started: without a seal, with another's key, or with what a true run has."""
+        await env.clock.sleep(15.0 + env.entropy.fraction() * 40.0)
+        true = sorted(env.world.notes["runs"])
+        theirs = (await open_run(env.store, SCOPE, true[0], env.clock, env.entropy)) if true else None
+        plan, run = plan_of(env.world.notes["jobs"]), RunId(UlidSource(env.clock, env.entropy).next())
+        env.world.notes["forged"].add(str(run))
+        created = RunCreated(
+            plan_id=plan.fingerprint, tasks=len(plan.spec.tasks), trigger=Trigger.MANUAL, who="", max_parallelism=2
+        )
+        drawn = env.entropy.fraction()
+        if drawn < 0.4:
+            created = sealed_beginning(EnvelopeKeys((_FORGED,)), SCOPE, run, plan, created)
+            named = msgspec.structs.replace(created.seal or Seal(key_id="", signature=""), key_id=_KEY_ID)
+            created = msgspec.structs.replace(created, seal=named) if drawn < 0.2 else created
+        elif drawn < 0.7 and theirs is not None and theirs.log.state.run.created is not None:
+            created = theirs.log.state.run.created
+        stored = await write_plan(env.store, SCOPE, run, plan.encode(), env.clock, env.entropy)
+        request = RunRequest(project=_PROJECT)
+        await note_run(env.store, SCOPE, run, plan, request, env.clock, env.entropy)
+        await RunLog(env.store, SCOPE, run, Outline.of_plan(stored), env.clock, env.entropy).append([created])
+
     # Afterwards
 
     async def verify(self, world: World, env: Env) -> None:
@@ -185,6 +215,9 @@ class WorkersScenario:
         await env.clock.sleep(_ASLEEP_S)
         await self._finish(env)  # what slept may have noted what had ended by then
         there = published(world.everything())
+        for run, task, _ in there:
+            if run in world.notes["forged"]:
+                violate(world, invariants.ONLY_SIGNED, f"{task} of a run that nobody with the key started was published")
         for run in sorted(runs):
             log = (await open_run(env.store, SCOPE, run, env.clock, env.entropy)).log
             _check_run(world, run, log.state, there)
@@ -202,6 +235,7 @@ class WorkersScenario:
     async def _open_runs(self, world: World, env: Env) -> set[RunId]:
         """Every run that was begun, whoever knows of it; each of them is noted, or it has ended."""
         begun = {name.split("/")[4] for name in world.everything() if name.endswith("/log/00000001.json")}
+        begun -= world.notes["forged"]
         if set(map(str, world.notes["runs"])) - begun:
             violate(world, invariants.NOTHING_LOST, "a run that was started is not there")
         if len(begun) > world.notes["wanted"]:
@@ -229,7 +263,7 @@ async def _until(env: Env, crew: Crew, seconds: float) -> None:
 
 def _signer(env: Env, started: Started) -> Signer:
     plan_id, signed = started.plan.spec.fingerprint(), env.world.notes["signed"]
-    return _NotingSigner(EnvelopeKeys((_KEY,)), SCOPE, str(started.log.run), plan_id, "c", _SIGNED_S, signed)
+    return _NotingSigner(_KEYS, SCOPE, str(started.log.run), plan_id, "c", _SIGNED_S, signed)
 
 
 def _needs(world: World, started: Started) -> dict[str, tuple[Need, ...]]:

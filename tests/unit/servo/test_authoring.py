@@ -127,6 +127,12 @@ def test_the_tables_of_a_query(query: str, tables: list[str]) -> None:
         ("@asset\ndef Big(raw): ...\n", r"a\.py:\d+: "),
         ("1 / 0\n", r"a\.py:8: ZeroDivisionError"),
         ("@asset(fresh_within='soon')\ndef a(raw): ...\n", r"a\.py:\d+: 'soon' is not a duration"),
+        ("@asset(timeout=1e306)\ndef a(raw): ...\n", r"a\.py:\d+: a duration of 1e\+306 seconds"),
+        ("@asset(timeout=float('nan'))\ndef a(raw): ...\n", r"a\.py:\d+: a duration of nan seconds"),
+        (
+            "from arco import Retry\n@asset(retry=Retry(pause_s_max=1e306))\ndef a(raw): ...\n",
+            r"retry pauses 2 s, and 1e\+306 s at most",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, code: str, said: str) -> None:

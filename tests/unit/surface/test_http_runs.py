@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,16 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.ids import UlidSource
 from arco.kernel.scope import Scope
+from arco.kernel.secret import Secret
+from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided, request_id
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import RunFinished, RunStatus, TaskCancelled
+from arco.ledger.run_log import write_plan
 from arco.servo.execute.asking import start_asked
 from arco.servo.execute.pipeline import Pipeline
+from arco.servo.plan.planner import PlanRequest
+from arco.servo.schedule.envelopes import EnvelopeKeys
+from arco.servo.schedule.open_runs import OpenRunsNote
 from arco.servo.sdk.project import assembled
 from arco.storage.memory import MemoryStore
 from arco.surface.http.app import App
@@ -167,6 +174,55 @@ def test_what_cannot_be_made_is_refused_with_the_reason_and_what_is_well_is_noth
     told(story)
 
 
+def test_numbers_that_no_run_may_have_are_refused_whoever_wrote_the_request(told) -> None:
+    async def story(place: Place) -> None:
+        request = request_id("by hand")
+        wrong = AskedRun(id=request, project="shop", make=("orders",), timeout_s=1e306, asked_ms=place.clock.now_ms())
+        await AskedRuns(place.store, Scope.of(), place.clock, SeededEntropy(3)).ask(wrong)
+        good = await place.asked(ORDERS)
+        assert len(await start_asked(place.pipeline)) == 1
+        refused = await place.state(request)
+        assert (refused["state"], refused["run"]) == ("refused", None)
+        assert "1e+306 s" in refused["message"]
+        assert (await place.state(good))["state"] == "started"
+
+    told(story)
+
+
+def test_with_a_key_only_what_a_server_with_the_key_wrote_down_is_started(told) -> None:
+    async def story(place: Place) -> None:
+        keys = EnvelopeKeys((Secret("k" * 32),))
+        place.pipeline = replace(place.pipeline, keys=keys)
+        without = await place.asked(ORDERS)
+        place.server.task_keys = keys
+        sealed = await place.asked(ORDERS, Idempotency_Key="release 17")
+        assert (await place.post(TRIGGER, ORDERS, Idempotency_Key="release 17")).status == 202
+        (started,) = await start_asked(place.pipeline)
+        assert (await place.state(sealed))["run"] == str(started.log.run)
+        assert started.log.state.run.created.seal is not None
+        refused = await place.state(without)
+        assert (refused["state"], refused["run"]) == ("refused", None)
+        assert "nobody with the signing key" in refused["message"]
+
+    told(story)
+
+
+def test_with_a_key_no_verdict_that_somebody_wrote_starts_a_run(told) -> None:
+    async def story(place: Place) -> None:
+        place.pipeline = replace(place.pipeline, keys=EnvelopeKeys((Secret("k" * 32),)))
+        requests = AskedRuns(place.store, Scope.of(), place.clock, SeededEntropy(3))
+        wrong = AskedRun(id=request_id("by hand"), project="shop", make=("orders",), asked_ms=place.clock.now_ms())
+        await requests.ask(wrong)
+        plan = (await place.pipeline.prepare(PlanRequest())).plan.encode()
+        await write_plan(place.store, Scope.of(), wrong.run, plan, place.clock, SeededEntropy(4))
+        verdict = AskedVerdict(asked=wrong, decided=Decided.STARTED, by="eve", at_ms=0, run=str(wrong.run))
+        await requests.decide(verdict)
+        assert await start_asked(place.pipeline) == []
+        assert await OpenRunsNote(place.store, Scope.of(), place.clock, SeededEntropy(5)).read() == ()
+
+    told(story)
+
+
 def test_a_request_for_another_project_is_left_to_it(told) -> None:
     async def story(place: Place) -> None:
         other = assembled([orders.written], folder=place.pipeline.project.folder, name="other", namespace="other")
@@ -186,6 +242,8 @@ def test_a_request_for_another_project_is_left_to_it(told) -> None:
         (ORDERS | {"mode": "sometimes"}, 400, "mode"),
         (ORDERS | {"parallelism": 0}, 400, "parallelism"),
         (ORDERS | {"timeout_s": -1}, 400, "timeout_s"),
+        (ORDERS | {"timeout_s": 1e306}, 400, "31622400"),
+        (ORDERS | {"parallelism": 1001}, 400, "1000"),
         (ORDERS | {"project": "../x"}, 400, "word"),
         (ORDERS | {"project": "shoop"}, 404, "no project 'shoop' is deployed"),
         ([ORDERS], 400, "object"),

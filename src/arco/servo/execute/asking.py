@@ -25,12 +25,17 @@ async def start_asked(pipeline: Pipeline, settled: set[str] | None = None) -> li
     One listing where nothing is asked for. Whoever calls it again and again gives the same `settled` each time, which remembers
     the requests that need nothing more. Safe in many processes at once.
     """
-    parts = pipeline.catalog.parts
-    requests = AskedRuns(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    taker = Taker(requests, _OfProject(pipeline), pipeline.by, set() if settled is None else settled)
+    taker = Taker(
+        requests_of(pipeline), _OfProject(pipeline), pipeline.by, set() if settled is None else settled, pipeline.keys
+    )
     begun = await taker.take()
     # One that somebody else planned, on other code, is for whoever has that.
     return [one for one in begun if one.plan.spec.code_version == pipeline.project.code_version]
+
+
+def requests_of(pipeline: Pipeline) -> AskedRuns:
+    parts = pipeline.catalog.parts
+    return AskedRuns(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class _OfProject:
     async def plan(self, asked: AskedRun) -> Plan | NothingToDo | Refused:
         try:
             prepared = await self.pipeline.prepare(_plan_request(asked))
+            self.recorded_as(asked, prepared.plan)  # numbers that no run may have are refused before anything is decided
         except (InvalidInput, NotFound, TooLarge) as error:
             return Refused(error.one_line())
         if not prepared.plan.spec.tasks:
@@ -63,6 +69,7 @@ class _OfProject:
             timeout_s=asked.timeout_s,
             on_failure=asked.on_failure,
             project=self.project,
+            keys=self.pipeline.keys,
             announce=lambda run: announced(run, plan, self.project, trigger.value, who),
         )
 

@@ -15,7 +15,7 @@ from arco.fold.spark_threads import SparkThreads
 from arco.kernel.canonical_json import JsonValue, canonical_bytes
 from arco.kernel.errors import AskHistory, BrokenInvariant, Conflict, NotFound, RetryLater, Unavailable
 from arco.kernel.ids import RunId
-from arco.kernel.limits import RUN_POLL_S, TRANSACTION_TABLES_MAX
+from arco.kernel.limits import RUN_PARALLELISM_MAX, RUN_POLL_S, TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
@@ -39,6 +39,7 @@ from arco.servo.schedule.announcing import Announcements, begun
 from arco.servo.schedule.atomic_limits import refuse_too_many, sets_rows_aside
 from arco.servo.schedule.catalog_together import CatalogTogether
 from arco.servo.schedule.driver import Driver, Ground, Options
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.executor import Attempt, Executor, NoObserver, Observer, Outcome, TaskPolicy
 from arco.servo.schedule.hand_over import ANYTHING, HandOver, Looking
 from arco.servo.schedule.open_runs import OpenRunsNote
@@ -93,6 +94,8 @@ class Pipeline:
     """How much there is of what tasks ask for by name."""
     hand_over: HandOver = field(default_factory=lambda: Looking(RUN_POLL_S))
     """How other processes are told that a run has news."""
+    keys: EnvelopeKeys | None = None
+    """What runs are sealed with that are started here, if there is a key."""
     defer_to: Scope | None = None
     """The workspace whose tables are read where this one has not built an asset."""
 
@@ -164,6 +167,7 @@ class Pipeline:
             project=self.project.name,
             atomic=how.atomic,
             transaction_tables=how.transaction_tables,
+            keys=self.keys,
         )
 
     def _of_this_code(self, started: Started) -> Started:
@@ -338,7 +342,7 @@ class Nobody:
 
 def _slots(started: Started) -> int:
     created = started.log.state.run.created
-    return 4 if created is None else created.max_parallelism
+    return 4 if created is None else min(created.max_parallelism, RUN_PARALLELISM_MAX)
 
 
 def _asset_ids(deployment: Deployment) -> dict[str, str]:

@@ -58,6 +58,10 @@ class ScheduledRuns:
 
     async def carry_out(self, schedule: str, tick: Tick, key: str) -> Carried:
         request, how = self._request(tick), self._how(schedule, tick, key)
+        if self.pipeline.keys is not None and not self._is_of_the_code(schedule, tick):
+            return Refused(
+                "it is not what the schedule of the code here says, and with a signing key nothing else is started"
+            )
         try:
             started = await self.pipeline.started_before(request, how)
         except Conflict as error:
@@ -80,6 +84,18 @@ class ScheduledRuns:
     async def _started(self, request: PlanRequest, how: HowToRun) -> Started | None:
         prepared = await self.pipeline.prepare(request)
         return await self.pipeline.start(prepared, how, here=self.here) if prepared.plan.spec.tasks else None
+
+    def _is_of_the_code(self, schedule: str, tick: Tick) -> bool:
+        """Whether a tick asks for what its schedule says here: what is due is written in the root, and a key vouches for it."""
+        written = self.pipeline.project.schedules.get(schedule)
+        if written is None:
+            return False
+        said = written.document()
+        make = said["when"]["assets"] if said["when"]["kind"] == "freshness" else said["make"]
+        is_made = set(tick.make) <= set(make) if said["when"]["kind"] == "freshness" else list(tick.make) == list(make)
+        return is_made and (tick.partitions, tick.mode, tick.parameters) == (
+            said["partitions"], said["mode"], said["parameters"],
+        )  # fmt: skip
 
     def _request(self, tick: Tick) -> PlanRequest:
         return PlanRequest(

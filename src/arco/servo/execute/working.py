@@ -24,6 +24,7 @@ from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.envelopes import EnvelopeKeys, Signer
 from arco.servo.schedule.executor import Attempt, Executor, Failed, Outcome
 from arco.servo.schedule.open_runs import OpenRun
+from arco.servo.schedule.seals import run_refusal
 from arco.servo.schedule.slots import Slots
 from arco.servo.schedule.starting import Started
 
@@ -56,6 +57,12 @@ def signer_of(pipeline: Pipeline, started: Started, keys: EnvelopeKeys | None) -
         return None
     scope, plan_id = pipeline.catalog.parts.scope, started.plan.spec.fingerprint()
     return Signer(keys, scope, str(started.log.run), plan_id, pipeline.project.code_version)
+
+
+def unsealed(pipeline: Pipeline, started: Started, keys: EnvelopeKeys | None) -> str | None:
+    """Why a run is not to be trusted by a process with a key; None if it is, or if there is no key."""
+    scope, created = pipeline.catalog.parts.scope, started.log.state.run.created
+    return run_refusal(keys, scope, str(started.log.run), started.plan, created)
 
 
 class Worker:
@@ -106,7 +113,7 @@ class Worker:
 
     async def _take(self, _note: OpenRun, started: Started) -> Driver | Refused:
         pipeline = self._pipeline
-        if (why := other_code(pipeline, started)) is not None:
+        if (why := other_code(pipeline, started) or unsealed(pipeline, started, self._keys)) is not None:
             return Refused(why)
         deployment = await pipeline.deployments.load(started.plan.spec.deployment)
         options = replace(

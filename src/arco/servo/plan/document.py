@@ -1,6 +1,7 @@
 """A plan as it is stored: what will run, in which order, on what, and why. Immutable, and equal byte for byte when made again.
 
-`spec` is everything that decides what happens, and the fingerprint is of it alone. Who asked and when stands beside it.
+`spec` is everything that decides what happens, and the fingerprint is of it alone. Beside it stands, in the place of a run, the
+seal of whoever planned that run.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ import msgspec
 
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
+from arco.ledger.run_entries import Seal
 
 PLAN_FORMAT = 1
 
@@ -81,9 +83,10 @@ class PlanSpec(msgspec.Struct, frozen=True, kw_only=True):
         return f"plan_{fingerprint('plan', msgspec.json.encode(self, order='deterministic'))}"
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fingerprint: str
     spec: PlanSpec
+    seal: Seal | None = None
 
     @classmethod
     def of(cls, spec: PlanSpec) -> "Plan":

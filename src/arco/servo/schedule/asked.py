@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AskHistory, AskOperator, Fenced, NotFound, Refresh, RetryLater
+from arco.kernel.errors import AccessDenied, AskHistory, AskOperator, Fenced, FixRequest, NotFound, Refresh, RetryLater
 from arco.kernel.ids import KeyHash, RunId
 from arco.kernel.limits import ASKED_RUNS_TAKEN_MAX
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided
 from arco.ledger.run_log import read_plan, write_plan
 from arco.servo.plan.document import Plan, decode_plan
 from arco.servo.schedule.claims import Claims
+from arco.servo.schedule.envelopes import EnvelopeKeys
+from arco.servo.schedule.seals import request_refusal, sealed_plan
 from arco.servo.schedule.starting import RunRequest, Started, begin_run, note_run
 from arco.servo.schedule.ticking import NothingToDo, Refused
 
@@ -42,12 +44,16 @@ class Plans(Protocol):
 
 @dataclass(slots=True)
 class Taker:
-    """One process that takes the requests of one project. `settled` are those that need nothing more, and others' own."""
+    """One process that takes the requests of one project. `settled` are those that need nothing more, and others' own.
+
+    `keys`: with them only requests of a server that has the key are taken, and what is planned for them is sealed.
+    """
 
     requests: AskedRuns
     plans: Plans
     by: str
     settled: set[str] = field(default_factory=set)
+    keys: EnvelopeKeys | None = None
 
     async def take(self) -> list[Started]:
         """Begin what waits, oldest first. The runs that began here, and those found that nobody drives.
@@ -60,7 +66,7 @@ class Taker:
                 started = await self._taken(asked)
             except (RetryLater, AskHistory, Refresh):
                 continue
-            except AskOperator as error:
+            except (AskOperator, FixRequest) as error:
                 log.error("request %s: %s: %s", asked.id, error.code, error.one_line())  # noqa: TRY400
                 continue
             if started is not None and (started.is_new or await self._waits_for_a_driver(started)):
@@ -105,7 +111,8 @@ class Taker:
 
     async def _judged(self, asked: AskedRun) -> AskedVerdict:
         """What we would decide. A plan is stored before anybody hears of it."""
-        found = await self.plans.plan(asked)
+        why = request_refusal(self.keys, self.requests.scope, asked)
+        found = Refused(why) if why is not None else await self.plans.plan(asked)
         now_ms = self.requests.clock.now_ms()
         match found:
             case NothingToDo():
@@ -114,13 +121,16 @@ class Taker:
                 return AskedVerdict(asked=asked, decided=Decided.REFUSED, by=self.by, at_ms=now_ms, message=message)
             case Plan():
                 asking = self.requests
-                await write_plan(asking.store, asking.scope, asked.run, found.encode(), asking.clock, asking.entropy)
+                plan = sealed_plan(self.keys, asking.scope, str(asked.run), found).encode()
+                await write_plan(asking.store, asking.scope, asked.run, plan, asking.clock, asking.entropy)
                 reach("asked.planned")
                 return AskedVerdict(asked=asked, decided=Decided.STARTED, by=self.by, at_ms=now_ms, run=str(asked.run))
 
     async def _begun(self, asked: AskedRun, run: RunId) -> Started | None:
         """The run of a request, begun on the plan that is stored; None if it was deleted long since."""
         asking = self.requests
+        if (why := request_refusal(self.keys, asking.scope, asked)) is not None:
+            raise AccessDenied(f"somebody decided to start run {run}: {why}")
         try:
             stored = await read_plan(asking.store, asking.scope, run)
             plan = decode_plan(stored)

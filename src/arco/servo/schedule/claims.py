@@ -16,7 +16,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, Fenced, UnknownFormat
 from arco.kernel.ids import RunId, TaskId
-from arco.kernel.limits import TASK_LEASE_S
+from arco.kernel.limits import TASK_LEASE_S, TASK_LEASE_S_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.run_state import RunState, TaskState
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
@@ -84,7 +84,7 @@ class Claims:
     async def is_silent(self, task: str, state: TaskState) -> bool:
         """Whether the worker of a task may be taken to be gone."""
         now_ms = self.clock.now_ms()
-        if now_ms < state.claimed_ms + round(state.lease_s * 1000):
+        if now_ms < state.claimed_ms + round(min(state.lease_s, TASK_LEASE_S_MAX) * 1000):
             return False
         held = await self._object(task).read()
         return held is None or held.epoch != state.attempt or now_ms >= held.value.expires_ms

@@ -6,6 +6,7 @@ of the run decides. What must never enter: how a task is executed, and how anyth
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from typing import Protocol
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import ArcoError, AskHistory, Conflict, Fenced, NotFound, RetryLater
+from arco.kernel.errors import ArcoError, AskHistory, BrokenInvariant, Conflict, Fenced, NotFound, RetryLater
 from arco.kernel.ids import RunId
-from arco.kernel.limits import OPEN_RUN_BEGINS_S, RUNS_IN_HAND_MAX, WORKER_STOP_S
+from arco.kernel.limits import OPEN_RUN_BEGINS_S, RUN_RESTS_S, RUNS_IN_HAND_MAX, WORKER_STOP_S
 from arco.kernel.scope import Scope
 from arco.ledger.run_state import RunState
 from arco.servo.schedule.driver import Driver
@@ -24,6 +25,8 @@ from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.starting import Started, open_run
 from arco.storage.port import ObjectStore
 from arco.storage.readback import pause_s
+
+log = logging.getLogger("arco.crew")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,9 @@ class Crew:
         self._ended: set[str] = set()
         self._failures: dict[str, int] = {}
         self._retry_at_ms: dict[str, int] = {}
+        self._since_ms: dict[str, int] = {}
+        self._rested: dict[str, int] = {}  # runs that made room for others, the longest ago first
+        self._turn = 0
         self._woken = asyncio.Event()
         self._is_stopping = False
         self._waiting_for_ours = False
@@ -124,13 +130,27 @@ class Crew:
         notes = await self._note.read()
         if gone := self._ended & {note.run for note in notes}:
             await self._strike(gone)
-        self._ended &= {note.run for note in notes}
+        self._forget_all_but({note.run for note in notes})
         self._waiting_for_ours = False
-        for note in notes:
-            if len(self._driving) >= self._ways.runs_max or self._is_stopping:
-                return
-            if self._is_for_us(note):
-                await self._open(note)
+        waiting = [note for note in notes if self._is_for_us(note)]
+        waiting.sort(key=lambda note: self._rested.get(note.run, 0))
+        while waiting and len(self._driving) < self._ways.runs_max and not self._is_stopping:
+            await self._open(waiting.pop(0))
+        self._make_room(waiting)
+
+    def _forget_all_but(self, noted: set[str]) -> None:
+        self._ended &= noted
+        self._not_ours &= noted
+        self._rested = {run: turn for run, turn in self._rested.items() if run in noted}
+
+    def _make_room(self, waiting: list[OpenRun]) -> None:
+        """Let go of runs that rest for those that wait: at once for ones that are new here, for others in turn."""
+        new = [note for note in waiting if note.run not in self._rested]
+        long_ago_ms = self._ways.clock.now_ms() - round(RUN_RESTS_S * 1000)
+        resting = [run for run, driver in self._drivers.items() if driver.rests]
+        in_turn = [run for run in resting if self._since_ms[run] <= long_ago_ms]
+        for run in resting[: len(new)] or in_turn[: len(waiting)]:
+            self._drivers[run].leave()
 
     def _is_for_us(self, note: OpenRun) -> bool:
         if note.project != self._ways.project or note.run in self._driving:
@@ -161,7 +181,7 @@ class Crew:
         if started.log.state.is_finished and not started.log.state.owed:
             await self._strike({note.run})
             return
-        driver = await self._take(note, started)
+        driver = await self._taken(note, started)
         if isinstance(driver, Refused):
             self._refuse(note.run, driver.why)
             return
@@ -169,7 +189,20 @@ class Crew:
         driving = asyncio.get_running_loop().create_task(driver.drive())
         driving.add_done_callback(lambda _: self._woken.set())
         self._driving[note.run] = driving
-        ways.told.took(note.run, len(started.plan.spec.tasks))
+        self._since_ms[note.run] = ways.clock.now_ms()
+        if note.run not in self._rested:
+            ways.told.took(note.run, len(started.plan.spec.tasks))
+
+    async def _taken(self, note: OpenRun, started: Started) -> Driver | Refused:
+        """What is wrong with one run, or breaks on it, is said of that run: the others go on."""
+        try:
+            return await self._take(note, started)
+        except (RetryLater, AskHistory):
+            raise
+        except ArcoError as error:
+            return Refused(error.one_line())
+        except Exception as error:  # noqa: BLE001 - it is said, and a run that anybody can write must not end every process
+            return Refused(unforeseen(f"run {note.run}", error).one_line())
 
     def _refuse(self, run: str, why: str) -> None:
         self._not_ours.add(run)
@@ -189,6 +222,7 @@ class Crew:
                 continue
             del self._driving[run]
             del self._drivers[run]
+            del self._since_ms[run]
             error = driving.exception()
             if error is None:
                 state = driving.result()
@@ -196,6 +230,9 @@ class Crew:
                 if state.is_finished:
                     self._ended.add(run)
                     self._ways.told.ended(run, state)
+                else:
+                    self._turn += 1
+                    self._rested[run] = self._turn
             elif isinstance(error, Fenced):
                 self._ended.add(run)
             elif isinstance(error, ArcoError):
@@ -203,6 +240,8 @@ class Crew:
                 pause_ms = round(pause_s(min(tries, 10), self._ways.entropy) * 1000)
                 self._retry_at_ms[run] = self._ways.clock.now_ms() + pause_ms
                 self._ways.told.troubled(f"run {run}", error)
+            elif isinstance(error, Exception):
+                self._refuse(run, unforeseen(f"run {run}", error).one_line())
             else:
                 raise error
 
@@ -225,6 +264,7 @@ class Crew:
         if driver is not None:
             driver.hear()
             return
+        self._rested.pop(run, None)
         if run == ANYTHING:
             for one in self._drivers.values():
                 one.hear()
@@ -241,3 +281,9 @@ class Crew:
         finally:
             woken.cancel()
             timer.cancel()
+
+
+def unforeseen(what: str, error: Exception) -> ArcoError:
+    """A bug in Arco, met on one thing of many. Where it broke is for the log of the process."""
+    log.error("%s breaks what is done with it", what, exc_info=error)
+    return BrokenInvariant(f"{type(error).__name__}: {error}")

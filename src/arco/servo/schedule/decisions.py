@@ -4,11 +4,13 @@ Everything here may be decided many times: an entry counts only if its slot was 
 asked of the newer state. What must never enter: waiting, the store, and anything that is remembered between two decisions.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from arco.ledger.failure_kinds import Category
+from arco.kernel.limits import RUN_TIMEOUT_S_MAX
 from arco.ledger.run_entries import (
     AnyEntry,
     Failure,
@@ -30,6 +32,7 @@ from arco.ledger.run_state import ACTIVE, ENDED, LOST_LEASE, RunState, TaskState
 from arco.quality.gates import EFFECTS, Action, TaskEnd
 from arco.servo.schedule.envelopes import Signer
 from arco.servo.schedule.executor import TaskPolicy
+from arco.servo.schedule.pools import Need
 from arco.servo.sdk.definitions import Retry
 
 FOLLOWING_ENTRIES_MAX = 5_000
@@ -47,7 +50,8 @@ HANDED_OUT_AHEAD = 2
 class Claimant:
     """Who claims, for how long it may be silent, and how many tasks it may have at once.
 
-    `may`: which of them it may have, beside that. `hands_out`: with what it signs tasks for others, if it does.
+    `may`: which of them it may have, beside that. `hands_out`: with what it signs tasks for others, if it does. `needs`: what
+    tasks need of pools.
     """
 
     worker: str
@@ -55,6 +59,7 @@ class Claimant:
     slots: int
     may: Callable[[str, TaskState], bool] | None = None
     hands_out: Signer | None = None
+    needs: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
 
 
 def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
@@ -84,7 +89,7 @@ def follow_up(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry
         for task in list(islice(waiting, FOLLOWING_ENTRIES_MAX - len(made))):
             add(TaskCancelled(task=task, attempt=state.task(task).attempt, reason=state.run.stopping))
     else:
-        add(*_handed_out(state, claimant.hands_out, now_ms))
+        add(*_handed_out(state, claimant, now_ms))
         add(*_claimed(state, claimant, now_ms))
     if not state.open_tasks:
         add(RunFinished(status=state.final_status()))
@@ -96,10 +101,11 @@ def _staged(state: RunState) -> list[OutputStaged]:
     return [its.staged for its in state.tasks.values() if its.status is TaskStatus.STAGED and its.staged is not None]
 
 
-def _handed_out(state: RunState, signer: Signer | None, now_ms: int) -> list[AnyEntry]:
-    if signer is None:
+def _handed_out(state: RunState, claimant: Claimant, now_ms: int) -> list[AnyEntry]:
+    signer = claimant.hands_out
+    if signer is None or state.run.paused is not None:
         return []
-    numbered = [(task, state.task(task).attempt + 1) for task in _to_hand_out(state, signer, now_ms)]
+    numbered = [(task, state.task(task).attempt + 1) for task in _to_hand_out(state, signer, claimant.needs, now_ms)]
     return [
         TaskDispatched(task=task, attempt=number, envelope=signer.sign(task, number, now_ms)) for task, number in numbered
     ]
@@ -126,16 +132,25 @@ def _to_claim(state: RunState, claimant: Claimant, now_ms: int) -> list[str]:
     return state.to_claim(room, now_ms, lambda task: may(task, state.tasks[task]))
 
 
-def _to_hand_out(state: RunState, signer: Signer, now_ms: int) -> list[str]:
-    """What is next and has no envelope that a worker would take: none, one of an attempt before, or one that expires."""
+def _to_hand_out(state: RunState, signer: Signer, needs: Mapping[str, tuple[Need, ...]], now_ms: int) -> list[str]:
+    """What is next and has no envelope that a worker would take: none, one of an attempt before, or one that expires.
+
+    Tasks that need the same of pools are counted apart from all others: they may wait for it while others could run.
+    """
     created = state.run.created
     room = HANDED_OUT_AHEAD * (created.max_parallelism if created else 0)
+    alike: Counter[tuple[Need, ...]] = Counter()
+
+    def is_next(task: str) -> bool:
+        alike[needs.get(task, ())] += 1
+        return alike[needs.get(task, ())] <= room
 
     def is_missing(task: str) -> bool:
         its = state.tasks[task]
         return signer.refusal(its.envelope, task, its.attempt + 1, now_ms) is not None
 
-    return [task for task in state.to_claim(room, now_ms) if is_missing(task)]
+    ahead = state.to_claim(len(state.tasks), now_ms, is_next) if needs else state.to_claim(room, now_ms)
+    return [task for task in ahead if is_missing(task)]
 
 
 def _is_overdue(state: RunState, now_ms: int) -> bool:
@@ -144,10 +159,11 @@ def _is_overdue(state: RunState, now_ms: int) -> bool:
 
 
 def run_deadline_ms(state: RunState) -> int | None:
+    """When a run is out of time. A log may say anything: a limit that no run may have is the longest that one may."""
     created = state.run.created
     if created is None or created.timeout_s is None:
         return None
-    return state.run.created_ms + round(created.timeout_s * 1000)
+    return state.run.created_ms + round(min(created.timeout_s, RUN_TIMEOUT_S_MAX) * 1000)
 
 
 def landed_entry(

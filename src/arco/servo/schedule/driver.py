@@ -8,7 +8,7 @@ What must never enter: how a task is executed, and any state that another driver
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,7 +95,8 @@ class Driver:
         if isinstance(self._slots, Slots):
             self._slots.join(self, self._woken.set)
         may = self._may_claim if self._options.needs or self._options.asks_for else None
-        self._claimant = Claimant(str(self.worker), self._options.lease_s, 0, may, self._options.hands_out)
+        needs, signer = self._options.needs, self._options.hands_out
+        self._claimant = Claimant(str(self.worker), self._options.lease_s, 0, may, signer, needs)
         self._planned = {task.id: task for task in plan.spec.tasks}
         self._writer = LogWriter(log, self._follow_up, self._announced, ground.clock, ground.entropy)
         self._claims = Claims(ground.store, log.scope, log.run, str(self.worker), ground.clock, ground.entropy)
@@ -154,6 +155,16 @@ class Driver:
             work.stop(handed_back(str(self.worker)))
 
     @property
+    def rests(self) -> bool:
+        """Whether nothing is to be done here before others do something: it is paused, or nothing is run nor signed here."""
+        state, options = self.state, self._options
+        if self._tasks or state.active or state.doomed or state.owed or state.is_all_staged:
+            return False
+        if state.run.stopping is not None or state.is_finished:
+            return False
+        return state.run.paused is not None or (self._slots == 0 and options.hands_out is None)
+
+    @property
     def busy(self) -> int:
         """How many tasks are under way here."""
         return len(self._works)
@@ -188,8 +199,7 @@ class Driver:
             self._beats.result()
         if self._cancel is not None and self.state.run.cancel is None:
             await self._writer.propose(self._cancelled)
-        await self._reserve()
-        self._share()
+        self._share(await self._reserve())
         if self._due():
             await self._writer.nudge()
         self._launch()
@@ -255,47 +265,56 @@ class Driver:
 
     # Slots
 
-    async def _reserve(self) -> None:
-        """Take what the next tasks need of pools before they are claimed, and give back what is needed no more."""
-        if not self._options.needs:
-            return
-        if await self._reserving.let_go(self.state, str(self.worker)):
-            self._options.tell(ANYTHING)
-        room = 0 if self._is_leaving else self._room()
-        if room > 0:
-            await self._reserving.take_next(self.state, room, self._clock.now_ms())
-            self._at_work.set()
+    async def _reserve(self) -> Collection[str]:
+        """Take what the next tasks need of pools before they are claimed, and give back what is needed no more. What is full.
 
-    def _share(self) -> None:
-        """How many of this process's slots this run has, as far as it can use them."""
+        The slot comes first: a share that waits for one is a share that nobody can use.
+        """
+        if not self._options.needs:
+            return ()
+        self._share()
+        free = min(self._room(), self._limit() - self._mine())
+        # A claim that is being written needs what was taken for it.
+        if await self._reserving.let_go(self.state, str(self.worker), free if self._writer.is_idle else None):
+            self._options.tell(ANYTHING)
+        if free <= 0:
+            return ()
+        self._at_work.set()
+        return await self._reserving.take_next(self.state, free, self._clock.now_ms(), self._is_signed)
+
+    def _share(self, full: Collection[str] = ()) -> None:
+        """How many of this process's slots this run has, as far as it can use them. `full`: pools that were just found so."""
         if isinstance(self._slots, Slots):
-            room = 0 if self._is_leaving else max(0, self._room())
-            wants = len(self.state.to_claim(room, self._clock.now_ms(), self._fits)) if room else 0
+            wants = self.state.to_claim(self._room(), self._clock.now_ms(), lambda task: self._may_fit(task, full))
             mine = self._mine()
-            self._slots.adjust(self, busy=mine, wants=mine + wants, may_shrink=self._writer.is_idle)
+            self._slots.adjust(self, busy=mine, wants=mine + len(wants), may_shrink=self._writer.is_idle)
 
     def _mine(self) -> int:
         return sum(self.state.tasks[task].worker == str(self.worker) for task in self.state.active)
 
     def _room(self) -> int:
-        created = self.state.run.created
-        if created is None or self.state.run.stopping is not None:
+        """How many more tasks of this run could be under way here, if it had every slot of this process."""
+        run = self.state.run
+        if run.created is None or run.stopping is not None or run.paused is not None or self._is_leaving:
             return 0
         slots = self._slots.total if isinstance(self._slots, Slots) else self._slots
-        return min(created.max_parallelism - len(self.state.active), slots - self._mine())
+        return max(0, min(run.created.max_parallelism - len(self.state.active), slots - self._mine()))
 
     def _limit(self) -> int:
         if self._is_leaving:
             return 0
         return self._slots.limit(self) if isinstance(self._slots, Slots) else self._slots
 
-    def _fits(self, task: str) -> bool:
-        return self._may_claim(task, self.state.tasks[task])
+    def _may_fit(self, task: str, full: Collection[str]) -> bool:
+        """Whether a slot is worth having for a task: what it needs was taken, or may be free for all that is known."""
+        return self._reserving.may_fit(task, self.state.tasks[task].attempt + 1, full) and self._is_signed(task)
+
+    def _is_signed(self, task: str) -> bool:
+        its = self.state.tasks[task]
+        return self._refusal(task, its, its.attempt + 1) is None
 
     def _may_claim(self, task: str, its: TaskState) -> bool:
-        if self._options.needs and not self._reserving.is_free_for(task, its.attempt + 1):
-            return False
-        return self._refusal(task, its, its.attempt + 1) is None
+        return self._reserving.is_free_for(task, its.attempt + 1) and self._refusal(task, its, its.attempt + 1) is None
 
     def _refusal(self, task: str, its: TaskState, attempt: int) -> str | None:
         """Why an attempt is not to be run here: it needs a signature, and has none that counts."""

@@ -15,10 +15,11 @@ import msgspec
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import clip
 from arco.kernel.limits import TASK_ENVELOPE_S
 from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
-from arco.ledger.run_entries import TaskEnvelope
+from arco.ledger.run_entries import Seal, TaskEnvelope
 
 _KEY_CHARS_MIN = 32
 
@@ -38,6 +39,19 @@ class EnvelopeKeys:
 
     def of(self, key_id: str) -> Secret | None:
         return next((one for one in self.keys if _key_id(one) == key_id), None)
+
+    def seal(self, said: str) -> Seal:
+        key = self.keys[0]
+        return Seal(key_id=_key_id(key), signature=_mac(key, said))
+
+    def doubt(self, seal: Seal | None, said: str) -> str | None:
+        """Why something may not be of anybody who has one of the keys; None if it is."""
+        if seal is None:
+            return "nobody with the signing key made it"
+        key = self.of(seal.key_id)
+        if key is None:
+            return f"it is sealed with key {clip(seal.key_id)}, which is none of ours"
+        return None if _is_same(seal.signature, _mac(key, said)) else "its seal is not that of what it says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class Signer:
         key = self.keys.of(envelope.key_id)
         if key is None:
             return f"it is signed with key {envelope.key_id}, which is none of ours"
-        if not hmac.compare_digest(envelope.signature, _signature(key, envelope)):
+        if not _is_same(envelope.signature, _signature(key, envelope)):
             return "its signature is not that of what it says"
         if (envelope.tenant, envelope.workspace) != (self.scope.tenant, self.scope.workspace):
             return f"it was signed for {envelope.tenant}/{envelope.workspace}"
@@ -95,5 +109,13 @@ def _key_id(key: Secret) -> str:
 def _signature(key: Secret, envelope: TaskEnvelope) -> str:
     """Over every field but itself, each with its length, so that none can pass for a part of another."""
     fields = [str(getattr(envelope, one)) for one in envelope.__struct_fields__ if one != "signature"]
-    said = fingerprint("task envelope", *fields)
+    return _mac(key, fingerprint("task envelope", *fields))
+
+
+def _mac(key: Secret, said: str) -> str:
     return hmac.new(key.reveal().encode(), said.encode(), hashlib.sha256).hexdigest()
+
+
+def _is_same(theirs: str, ours: str) -> bool:
+    """What somebody wrote may be any text; only bytes are compared without a word about where they differ."""
+    return hmac.compare_digest(theirs.encode(), ours.encode())

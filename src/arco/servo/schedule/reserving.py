@@ -4,7 +4,7 @@ A share is taken before its task is claimed and kept until the log says that the
 enter: who may claim what, which the log alone decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from arco.kernel.clock import Clock
@@ -29,33 +29,46 @@ class Reserving:
         """Whether an attempt needs nothing, or what it needs was taken."""
         return not self.needs.get(task) or self.pools.has(task, attempt)
 
-    async def take_next(self, state: RunState, room: int, now_ms: int) -> None:
-        """Take what the next tasks need, as long as there is room for them. One that does not fit does not hold up others."""
+    def may_fit(self, task: str, attempt: int, full: Collection[str]) -> bool:
+        """The same, or none of the pools that it needs is known to be full."""
+        return self.is_free_for(task, attempt) or not any(need.pool in full for need in self.needs[task])
+
+    async def take_next(self, state: RunState, room: int, now_ms: int, may: Callable[[str], bool]) -> Collection[str]:
+        """Take what the next tasks need that may be claimed here, as long as there is room for them. The pools found full.
+
+        A task that does not fit does not hold up others.
+        """
         full: set[str] = set()
-        for task in state.to_claim(len(state.tasks), now_ms):
-            needs, attempt = self.needs.get(task, ()), state.tasks[task].attempt + 1
+        for task in state.to_claim(len(state.tasks), now_ms, may):
+            attempt = state.tasks[task].attempt + 1
             if room <= 0:
-                return
-            if any(need.pool in full for need in needs):
+                break
+            if not self.may_fit(task, attempt, full):
                 continue
             try:
-                taken = self.is_free_for(task, attempt) or await self.pools.take(task, attempt, needs)
+                taken = self.is_free_for(task, attempt) or await self.pools.take(task, attempt, self.needs[task])
             except (RetryLater, AskHistory):
-                return
+                break
             if taken:
                 room -= 1
             else:
-                full.update(need.pool for need in needs)
+                full.update(need.pool for need in self.needs[task])
+        return full
 
-    async def let_go(self, state: RunState, worker: str) -> bool:
-        """Give back what was taken for attempts that are over, or that others won. Whether anything was."""
-        gone = []
+    async def let_go(self, state: RunState, worker: str, room: int | None) -> bool:
+        """Give back what was taken for attempts that are over, that others won, or that there is no room for; None: there is.
+
+        Whether anything was.
+        """
+        gone, left = [], len(self.pools.taken) if room is None else room
         for task, attempt in self.pools.taken:
             its = state.tasks[task]
             ours = its.attempt == attempt and its.status in ACTIVE and its.worker == worker
             next_one = its.attempt == attempt - 1 and its.status in WAITING and state.run.stopping is None
-            if not ours and not next_one:
+            if not ours and (not next_one or left <= 0):
                 gone.append((task, attempt))
+            elif not ours:
+                left -= 1
         for task, attempt in gone:
             await self.pools.give_back(task, attempt)
         return bool(gone)

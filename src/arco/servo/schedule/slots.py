@@ -43,14 +43,14 @@ class Slots:
     def adjust(self, who: object, *, busy: int, wants: int, may_shrink: bool) -> None:
         """What a run has under way, and would have if it could. Only one that has no decision under way gives slots back."""
         part = self._parts[who]
+        before, was_hungry = part.granted, part.wants > part.granted
         part.wants = max(wants, busy)
         if may_shrink:
-            before = part.granted
             part.granted = max(busy, min(part.granted, part.wants))
             if self._others_wait(who):
                 part.granted = max(busy, min(part.granted, self._share(who)))
-            if part.granted < before:
-                self._wake_the_hungry(but=part)
+        if part.granted < before or (was_hungry and part.wants <= part.granted):
+            self._wake_the_hungry(but=part)
         most = self._share(who) if self._others_wait(who) else self.total
         part.granted += max(0, min(min(part.wants, most) - part.granted, self.total - self.used))
 

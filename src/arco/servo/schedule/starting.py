@@ -17,15 +17,22 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import KeyHash, RunId, UlidSource
-from arco.kernel.limits import TRANSACTION_TABLES_EVER_MAX, TRANSACTION_TABLES_MAX
+from arco.kernel.limits import (
+    RUN_PARALLELISM_MAX,
+    RUN_TIMEOUT_S_MAX,
+    TRANSACTION_TABLES_EVER_MAX,
+    TRANSACTION_TABLES_MAX,
+)
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.run_entries import OnFailure, RunCreated, Trigger
 from arco.ledger.run_log import RunLog, write_plan
 from arco.ledger.run_outline import Outline
 from arco.servo.plan.document import Plan, decode_plan
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.outbox import named
+from arco.servo.schedule.seals import need_sealed_plan, sealed_beginning, sealed_plan
 from arco.storage.keys import RunRequestKey
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
 from arco.storage.readback import put_settled
@@ -38,7 +45,8 @@ _FORMAT, _FORMAT_VERSION = "arco.run_request", 1
 class RunRequest:
     """How a plan is to be run. `about` is what the key was given for: the same key for something else is refused.
 
-    `project`: whose run it is, for workers and schedulers to find it by; without one nobody is told of it.
+    `project`: whose run it is, for workers and schedulers to find it by; without one nobody is told of it. `keys`: what its plan
+    and its beginning are sealed with.
     """
 
     trigger: Trigger = Trigger.MANUAL
@@ -52,12 +60,16 @@ class RunRequest:
     atomic: bool = False
     transaction_tables: int = TRANSACTION_TABLES_MAX
     announce: Callable[[RunId], tuple[Draft, ...]] = lambda _: ()
+    keys: EnvelopeKeys | None = None
 
     def __post_init__(self) -> None:
-        if self.max_parallelism < 1:
-            raise InvalidInput(f"a run of {self.max_parallelism} tasks at once", hint="at least 1")
-        if self.timeout_s is not None and self.timeout_s <= 0:
-            raise InvalidInput(f"a run that may take {self.timeout_s:g} s", hint="give it some time, or leave it out")
+        if not 1 <= self.max_parallelism <= RUN_PARALLELISM_MAX:
+            raise InvalidInput(f"a run of {self.max_parallelism} tasks at once", hint=f"1 to {RUN_PARALLELISM_MAX}")
+        if self.timeout_s is not None and not 0 < self.timeout_s <= RUN_TIMEOUT_S_MAX:
+            raise InvalidInput(
+                f"a run that may take {self.timeout_s:g} s",
+                hint=f"give it some time, at most {RUN_TIMEOUT_S_MAX} s, or leave it out",
+            )
         if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= _KEY_CHARS_MAX:
             raise InvalidInput("an idempotency key has 1 to 200 characters")
         if not 1 <= self.transaction_tables <= TRANSACTION_TABLES_EVER_MAX:
@@ -96,7 +108,7 @@ async def start_run(
         run = await _run_of(store, scope, run, request, clock, entropy)
         reach("run.key_bound")
     stored, _ = await asyncio.gather(
-        write_plan(store, scope, run, plan.encode(), clock, entropy),
+        write_plan(store, scope, run, sealed_plan(request.keys, scope, str(run), plan).encode(), clock, entropy),
         note_run(store, scope, run, plan, request, clock, entropy),
     )
     reach("run.plan_written")
@@ -112,6 +124,7 @@ async def begin_run(
     log = RunLog(store, scope, run, Outline.of_plan(stored), clock, entropy)
     if (await log.catch_up()).sequence:
         return Started(log, plan, is_new=False)
+    need_sealed_plan(request.keys, scope, str(run), plan)
     created = RunCreated(
         plan_id=plan.fingerprint,
         tasks=len(plan.spec.tasks),
@@ -125,7 +138,8 @@ async def begin_run(
         transaction_tables=request.transaction_tables,
         events=named(request.announce(run), scope, ulids, clock.now_ms()),
     )
-    return Started(log, plan, is_new=await log.append([created]))
+    sealed = sealed_beginning(request.keys, scope, str(run), plan, created)
+    return Started(log, plan, is_new=await log.append([sealed]))
 
 
 async def note_run(

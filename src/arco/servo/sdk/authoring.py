@@ -16,6 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from arco.fold.spark_fixed import own_settings
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.limits import RUN_TIMEOUT_S_MAX
 from arco.quality.builtin import duration_s, function_check
 from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
@@ -334,10 +335,10 @@ def _resources(given: Mapping[str, Any]) -> dict[str, float]:
 
 def _seconds(value: Any) -> int:
     """A duration as it is written, or a number of seconds."""
-    found = int(value) if isinstance(value, int | float) else duration_s(value)
-    if found < 1:
-        raise InvalidInput(f"a duration of {found} seconds", hint="more than zero")
-    return found
+    found = value if isinstance(value, int | float) else duration_s(value)
+    if not 1 <= found <= RUN_TIMEOUT_S_MAX:
+        raise InvalidInput(f"a duration of {found} seconds", hint=f"more than zero, and at most {RUN_TIMEOUT_S_MAX}")
+    return int(found)
 
 
 def _texts(given: Mapping[str, Any], word: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput
+from arco.kernel.limits import RUN_TIMEOUT_S_MAX
 from arco.kernel.retention import PARTITION_VERSION_DAYS, PARTITION_VERSIONS_MAX, PARTITION_VERSIONS_MIN
 from arco.quality.checks import Check
 from arco.quality.compatibility import Compatibility
@@ -92,10 +93,10 @@ class Retry:
 
     def __post_init__(self) -> None:
         _need_whole("retry: attempts", self.attempts, 0)
-        if not 0 <= self.pause_s <= self.pause_s_max < float("inf"):
+        if not 0 <= self.pause_s <= self.pause_s_max <= RUN_TIMEOUT_S_MAX:
             raise InvalidInput(
                 f"retry pauses {self.pause_s:g} s, and {self.pause_s_max:g} s at most",
-                hint="pause_s is zero or more, and pause_s_max is not less",
+                hint=f"pause_s is zero or more, and pause_s_max is not less, and at most {RUN_TIMEOUT_S_MAX}",
             )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from arco.surface.cli.environments import in_environment
-from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
+from arco.surface.cli.flags import Json, Options, ProjectFolder, Root, Spark
 from arco.surface.cli.running_commands import NoFold, Params, Partitions, Words, at_of, pairs
 
 backfill = typer.Typer(
@@ -31,12 +31,16 @@ def start(  # noqa: PLR0913, PLR0917 - one parameter a flag
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="The same key always means the same backfill.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which ranges would be made, and why.")] = False,
     no_fold: NoFold = False,
+    spark: Spark = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Only start it, and leave it to workers.")] = False,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
     json: Json = False,
 ) -> None:
     """Make what was never published, in ranges of partitions; it is driven here to its end, and exits as arco run does.
+
+    With --detach it is only started: workers make it (arco worker), and arco backfill show says how far they are.
 
     A range is one task: one Spark job writes it, one commit publishes it, one event tells of it, however many partitions it has.
     Another shell can pause, resume and cancel it. Stopped, it goes on from what it has published: arco resume RUN.
@@ -46,20 +50,22 @@ def start(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco backfill start orders_daily --partition date=2015-01-01..2024-12-31 --dry-run
 
       arco backfill start orders_daily+ --per-task 366
+
+      arco backfill start orders_daily --parallel 8 --detach
     """
     backfilling = import_module("arco.surface.cli.backfilling")
     request = backfilling.request_of(
         words, pairs(partition, "--partition", "date=2025-01-01..2025-01-31"), pairs(param, "--param", "limit=10"),
         per_task=per_task, again=again,
     )  # fmt: skip
-    at = at_of(project, root, option)
+    at = at_of(project, root, option, spark)
     if dry_run:
         planning = import_module("arco.surface.cli.planning")
         _run(planning.show_plan(at, request, why=False, json=json))
         return
     running = import_module("arco.surface.cli.running")
     how = running.how_to_run("manual", parallel, None, key, fail_fast=False, backfill=True)
-    code = running.interruptible(running.run(at, request, how, fold=not no_fold, json=json))
+    code = running.interruptible(running.run(at, request, how, fold=not no_fold, json=json, detach=detach))
     if code:
         raise typer.Exit(code)
 

@@ -18,6 +18,7 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import NoSuchTable
 from arco.kernel.scope import Scope
+from arco.storage.counted import Counter, counted
 from arco.storage.roots import Root, open_root, parse_root
 from arco.surface.cli.flags import Where
 from arco.surface.cli.settings import load_settings, person
@@ -55,12 +56,14 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(where: Where) -> AsyncIterator[Opened]:
+async def opened(where: Where, counter: Counter | None = None) -> AsyncIterator[Opened]:
+    """`counter`: told of every request to the store."""
     settings, scope = load_settings(where.root, list(where.options), where.folder), Scope.parse_warehouse(where.warehouse)
     clock, entropy = SystemClock(), SystemEntropy()
     policy = LocationPolicy.of(where.allowed, clock, entropy)
     root = parse_root(settings.root)
     store = open_root(settings.root, settings.options, clock, entropy)
+    store = store if counter is None else counted(store, counter, clock)
     try:
         catalog = Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy)
         author = Author(person(), f"arco-cli/{version('arco')}")

@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -37,18 +37,20 @@ from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
 from arco.servo.plan.planner import PlanRequest
 from arco.servo.schedule.claims import Claim, Claims
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
 from arco.servo.schedule.starting import Started, open_run
+from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
 from arco.surface.cli.projects import At, ProjectFile, read_project, scope_named
 from arco.surface.cli.run_display import RunDisplay, started_line, warnings_of
 from arco.surface.cli.run_pages import print_run
-from arco.surface.cli.settings import PROJECT_FILE, load_environment, load_settings
+from arco.surface.cli.settings import PROJECT_FILE, load_environment, load_settings, load_task_keys
 from arco.surface.folds import Lake, folding_of
 
 EXIT_INTERRUPTED = 130
@@ -56,15 +58,17 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 
 @asynccontextmanager
-async def at_work(at: At, poll_s: float = WORKER_POLL_S) -> AsyncIterator[tuple[Pipeline, Lake]]:
-    """A project, ready to run, and the lake that it publishes to."""
+async def at_work(
+    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None
+) -> AsyncIterator[tuple[Pipeline, Lake]]:
+    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store."""
     file = read_project(at.folder)
     spark = spark_of(file, at.master)
     expect_connect(spark)
     project = file.load()
     where = file.where(at.root, at.options)
     settings = load_settings(where.root, list(where.options), where.folder)
-    async with opened(where) as workspace:
+    async with opened(where, counter) as workspace:
         await in_use(workspace)
         pipeline = Pipeline(
             catalog=workspace.catalog,
@@ -75,6 +79,7 @@ async def at_work(at: At, poll_s: float = WORKER_POLL_S) -> AsyncIterator[tuple[
             by=workspace.author.principal,
             pools=file.pools,
             hand_over=hand_over_of(workspace, poll_s),
+            keys=task_keys_if_any(file),
             defer_to=file.defer_to,
         )
         home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
@@ -93,6 +98,20 @@ def spark_of(file: ProjectFile, master: str | None) -> SparkSettings:
     return found
 
 
+def task_keys(file: ProjectFile) -> EnvelopeKeys | None:
+    """What schedulers sign with, and whoever starts runs for workers seals them with. Refused if it is named and not there."""
+    found = load_task_keys(file.task_keys)
+    return EnvelopeKeys(found) if found else None
+
+
+def task_keys_if_any(file: ProjectFile) -> EnvelopeKeys | None:
+    """The same for a command that runs its own tasks: it needs no key, and where it has one its runs are for workers too."""
+    try:
+        return task_keys(file)
+    except InvalidInput:
+        return None
+
+
 def hand_over_of(home: Opened, looks_every_s: float = WORKER_POLL_S) -> HandOver:
     """How processes at this root wake each other: by sockets in a folder; at a bucket everybody looks."""
     if home.folder is None:
@@ -108,6 +127,8 @@ async def in_use(home: Opened) -> None:
 
 async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool, detach: bool = False) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
+    if detach:
+        task_keys(read_project(at.folder))  # without the key that is named no worker would run it
     async with at_work(at) as (pipeline, lake):
         started = await pipeline.started_before(request, how)
         if started is None:
@@ -215,7 +236,7 @@ def _summed_up(started: Started, state: RunState, *, json: bool) -> int:
     if json:
         print_json(_document(started, state) | {"exit_code": code})
         return code
-    counts = Counter(its.status.value for its in state.tasks.values())
+    counts = Counts(its.status.value for its in state.tasks.values())
     rows = sum(its.staged.written.get("rows", 0) for its in state.tasks.values() if its.staged is not None)
     took_s = ((state.run.ended_ms or 0) - state.run.created_ms) / 1000
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
@@ -383,7 +404,7 @@ def _row(one: Started) -> list[str]:
     state = one.log.state
     created = state.run.created
     ended = state.run.ended_ms
-    counts = Counter(its.status.value for its in state.tasks.values())
+    counts = Counts(its.status.value for its in state.tasks.values())
     return [
         str(one.log.run),
         state.run.status.value if ended is not None or state.run.paused is None else "paused",

@@ -225,7 +225,7 @@ def logs(
     option: Options = None,
     json: Json = False,
 ) -> None:
-    """Show what became of a task and what its code said, attempt by attempt.
+    """Show what became of a task and what its code said, attempt by attempt. Of an asset, all of its tasks in that run.
 
     Code logs as Python does: logging.getLogger(__name__).info(…). It needs no project where --root says where to look.
 

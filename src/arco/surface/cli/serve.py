@@ -38,10 +38,18 @@ from arco.kernel.limits import (
     WORKERS_MAX,
 )
 from arco.kernel.secret import Secret
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.storage.roots import open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
-from arco.surface.cli.settings import Settings, childs_environment, load_link_key, load_settings, load_token
+from arco.surface.cli.settings import (
+    Settings,
+    childs_environment,
+    load_link_key,
+    load_settings,
+    load_task_keys,
+    load_token,
+)
 from arco.surface.cli.vending import VendFlags, open_vending, told_to_clients
 from arco.surface.cli.workers import Berth, Watch
 from arco.surface.fold_process import FoldProcess
@@ -146,6 +154,8 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     policy = LocationPolicy.of(flags.allow_location, clock, entropy)
     metrics = Metrics(crew.folder)
     state = ServerState(store, base_uri(parsed, known), for_clients, policy, clock, entropy, choices, metrics)
+    keys = load_task_keys(())
+    state.task_keys = EnvelopeKeys(keys) if keys else None
     is_first = crew.number == 0
     beside = [_fold(state, root, options, flags)] if flags.fold and is_first else []
     beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []

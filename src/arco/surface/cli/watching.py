@@ -3,7 +3,7 @@
 Both only read: the run's log says what happened, the claims how far each task is, the log of an attempt what it said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -67,9 +67,9 @@ async def watch(at: At, run_id: str | None) -> int:
 
 
 async def logs(at: At, task: str, run_id: str | None, *, follow: bool, json: bool) -> None:
-    """What became of a task and what it said, in the order in which it happened."""
+    """What became of tasks and what they said, in the order in which it happened."""
     async with opened(where_of(at)) as home:
-        started, planned = await _task(home, task, run_id)
+        started, planned = await _tasks(home, task, run_id)
         follower = _Follower(home, started, planned)
         await follower.begin()
         while True:
@@ -78,7 +78,8 @@ async def logs(at: At, task: str, run_id: str | None, *, follow: bool, json: boo
                 if json:
                     typer.echo(msgspec.json.encode(line.document()))
                 else:
-                    say(f"{when(line.at_ms)}  {line.attempt:>2}  {line.level:<7}  {line.text}")
+                    whose = f"{line.task}  " if len(planned) > 1 else ""
+                    say(f"{when(line.at_ms)}  {whose}{line.attempt:>2}  {line.level:<7}  {line.text}")
             if not follow or was_over:
                 return
             await home.catalog.parts.clock.sleep(RUN_POLL_S)
@@ -88,23 +89,27 @@ async def logs(at: At, task: str, run_id: str | None, *, follow: bool, json: boo
 @dataclass(frozen=True, slots=True)
 class _Line:
     at_ms: int
+    task: str
     attempt: int
     level: str
     text: str
 
     def document(self) -> dict[str, object]:
-        return {"at_ms": self.at_ms, "attempt": self.attempt, "level": self.level, "text": self.text}
+        return {
+            "at_ms": self.at_ms, "task": self.task, "attempt": self.attempt, "level": self.level, "text": self.text,
+        }  # fmt: skip
 
 
 class _Follower:
-    """One task: what its run's log says of it, and what its attempts said."""
+    """Tasks of one run: what its log says of them, and what their attempts said."""
 
-    def __init__(self, home: Opened, started: Started, planned: PlannedTask) -> None:
+    def __init__(self, home: Opened, started: Started, planned: Sequence[PlannedTask]) -> None:
         self._home = home
         self._started = started
-        self._planned = planned
         self._entries: list[_Line] = []
-        self._part = ""
+        self._parts = {task.id: "" for task in planned}
+        self._ended: set[str] = set()
+        self._heard_out: set[str] = set()
 
     async def begin(self) -> None:
         """Everything that the run's log says so far."""
@@ -116,7 +121,7 @@ class _Follower:
 
     @property
     def is_over(self) -> bool:
-        return self._started.log.state.task(self._planned.id).status in ENDED
+        return all(self._started.log.state.task(task).status in ENDED for task in self._parts)
 
     async def look(self) -> None:
         await self._started.log.catch_up()
@@ -124,17 +129,23 @@ class _Follower:
     async def news(self) -> list[_Line]:
         parts = self._home.catalog.parts
         found, self._entries = self._entries, []
-        log, task = self._started.log, TaskId(self._planned.id)
-        async for key, lines in read_log(parts.tier1.store, parts.scope, log.run, task, self._part):
-            self._part = str(key)
-            found += [_Line(one.at_ms, key.attempt, one.level, one.text) for one in lines]
+        run, state = self._started.log.run, self._started.log.state
+        for task, part in list(self._parts.items()):
+            if not state.task(task).attempt or task in self._heard_out:
+                continue
+            is_over = state.task(task).status in ENDED
+            async for key, lines in read_log(parts.tier1.store, parts.scope, run, TaskId(task), part):
+                self._parts[task] = str(key)
+                found += [_Line(one.at_ms, task, key.attempt, one.level, one.text) for one in lines]
+            if is_over:  # what was said last is written after the end
+                (self._heard_out if task in self._ended else self._ended).add(task)
         return sorted(found, key=lambda line: line.at_ms)  # within one millisecond as the log has it
 
     def _take(self, batch: Batch) -> None:
-        mine = (one for one in batch.entries if isinstance(one, TaskEntry) and one.task == self._planned.id)
+        mine = (one for one in batch.entries if isinstance(one, TaskEntry) and one.task in self._parts)
         for entry in mine:
             attempt = entry.attempt if isinstance(entry, AttemptEntry) else 0
-            self._entries += [_Line(batch.at_ms, attempt, level, text) for level, text in _said(entry)]
+            self._entries += [_Line(batch.at_ms, entry.task, attempt, level, text) for level, text in _said(entry)]
 
 
 def _said(entry: AnyEntry) -> Iterator[tuple[str, str]]:
@@ -181,13 +192,13 @@ async def _newest(home: Opened) -> list[RunId]:
     return sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)
 
 
-async def _task(home: Opened, task: str, run_id: str | None) -> tuple[Started, PlannedTask]:
-    """A task by its id or its asset: in the run that is named, or in the newest that has it."""
+async def _tasks(home: Opened, task: str, run_id: str | None) -> tuple[Started, Sequence[PlannedTask]]:
+    """A task by its id, or all that make an asset: in the run that is named, or in the newest that has one."""
     for run in [run_id_of(run_id)] if run_id is not None else await _newest(home):
         started = await _run(home, run)
         mine = [one for one in started.plan.spec.tasks if task in {one.id, one.asset, one.asset.rpartition(".")[2]}]
         if mine:
-            return started, mine[0]
+            return started, mine
     where = "" if run_id is None else f" of run {run_id}"
     raise NotFound(
         f"no task{where} is called {clip(task)!r}", hint="name a task or an asset: arco runs show RUN lists them"

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from arco.surface.cli.flags import Options, ProjectFolder, Root
+from arco.surface.cli.environments import in_environment
+from arco.surface.cli.flags import Options, ProjectFolder, Root, Spark
 from arco.surface.cli.running_commands import at_of
 
 Poll = Annotated[
@@ -17,13 +18,14 @@ Poll = Annotated[
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the app."""
     for command in (worker, scheduler):
-        app.command()(command)
+        app.command()(in_environment(command))
 
 
 def worker(
     slots: Annotated[int, typer.Option(metavar="N", help="Tasks at once in this process.", min=1, max=1000)] = 4,
     once: Annotated[bool, typer.Option("--once", help="End when no run is open that this worker could work on.")] = False,
     poll: Poll = 2.0,
+    spark: Spark = None,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -40,10 +42,12 @@ def worker(
 
       arco worker --slots 8
 
+      arco worker --spark spark://cluster:7077 --workspace dev --defer-to prod
+
       arco worker --once
     """
     working = import_module("arco.surface.cli.working")
-    code = working.served(working.work(at_of(project, root, option), slots=slots, once=once, poll_s=poll))
+    code = working.served(working.work(at_of(project, root, option, spark), slots=slots, once=once, poll_s=poll))
     if code:
         raise typer.Exit(code)
 
@@ -51,6 +55,7 @@ def worker(
 def scheduler(
     once: Annotated[bool, typer.Option("--once", help="Tick what is due, and end when no run is open.")] = False,
     poll: Poll = 2.0,
+    spark: Spark = None,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,
@@ -67,6 +72,6 @@ def scheduler(
       arco scheduler --once
     """
     working = import_module("arco.surface.cli.working")
-    code = working.served(working.mind(at_of(project, root, option), once=once, poll_s=poll))
+    code = working.served(working.mind(at_of(project, root, option, spark), once=once, poll_s=poll))
     if code:
         raise typer.Exit(code)

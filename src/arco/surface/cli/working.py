@@ -15,15 +15,13 @@ from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
 from arco.servo.deploy.table_columns import columns_of_tables
-from arco.servo.execute.minding import ASKED_EVERY_S, TICK_EVERY_S, Scheduler
+from arco.servo.execute.minding import Scheduler, requests_an_hour
 from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.working import Worker
-from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
 from arco.surface.cli.printing import counted, say, say_aside
 from arco.surface.cli.projects import At, read_project
-from arco.surface.cli.running import EXIT_INTERRUPTED, at_work
-from arco.surface.cli.settings import load_task_keys
+from arco.surface.cli.running import EXIT_INTERRUPTED, at_work, task_keys
 
 _HOUR_S = 3600
 
@@ -66,7 +64,7 @@ class _Said:
 
 def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK_LEASE_S) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
-        keys = _keys(at)
+        keys = task_keys(read_project(at.folder))
         async with at_work(at, poll_s) as (pipeline, _):
             said = _Said()
             home = pipeline.home or pipeline.new_home()
@@ -74,7 +72,7 @@ def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK
             begun(worker)
             signed = ", and runs only what a scheduler signed" if keys is not None else ""
             say(f"worker of {pipeline.project.name} at {pipeline.root}: {counted(slots, 'task')} at once{signed}")
-            say(_idle(pipeline, 1))
+            say(_idle(pipeline))
             await worker.serve(once=once)
             return said.code if once else 0
 
@@ -83,8 +81,9 @@ def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK
 
 def mind(at: At, *, once: bool, poll_s: float) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
-        keys = _keys(at)
-        async with at_work(at, poll_s) as (pipeline, _):
+        keys = task_keys(read_project(at.folder))
+        sent = _Sent()
+        async with at_work(at, poll_s, sent) as (pipeline, _):
             tables = await columns_of_tables(pipeline.catalog, pipeline.project)
             deployment, _ = await pipeline.deployments.deploy(pipeline.project, by=pipeline.by, tables=tables)
             said = _Said()
@@ -93,24 +92,28 @@ def mind(at: At, *, once: bool, poll_s: float) -> Serving:
             signed = ", and signs tasks for workers" if keys is not None else ""
             schedules = counted(len(deployment.schedules), "schedule")
             say(f"scheduler of {pipeline.project.name} at {pipeline.root}: {schedules}{signed}")
-            chores = poll_s / TICK_EVERY_S * (1 + len(deployment.schedules)) + poll_s / ASKED_EVERY_S
-            say(_idle(pipeline, 1 + chores))
+            say(_idle(pipeline, await requests_an_hour(pipeline, lambda: sent.requests)))
             await scheduler.serve(once=once)
             return said.code if once else 0
 
     return serving
 
 
-def _keys(at: At) -> EnvelopeKeys | None:
-    found = load_task_keys(read_project(at.folder).task_keys)
-    return EnvelopeKeys(found) if found else None
+@dataclass(slots=True)
+class _Sent:
+    """How many requests went to the store."""
+
+    requests: int = 0
+
+    def store_request(self, operation: str, kind: str, took_s: float) -> None:
+        self.requests += 1
 
 
-def _idle(pipeline: Pipeline, each_look: float) -> str:
-    """What waiting costs."""
+def _idle(pipeline: Pipeline, chores: float = 0) -> str:
+    """What waiting costs: a look for open runs each time, and what the chores ask for in an hour."""
     every_s = pipeline.hand_over.looks_every_s
     woken = "it is woken by sockets, and looks" if isinstance(pipeline.hand_over, LocalWakeUps) else "it looks"
-    return f"{woken} every {every_s:g} s: {round(_HOUR_S / every_s * each_look):,} requests an hour while nothing is open"
+    return f"{woken} every {every_s:g} s: {round(_HOUR_S / every_s + chores):,} requests an hour while nothing is open"
 
 
 def served(serving: Serving) -> int:

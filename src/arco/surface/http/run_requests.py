@@ -13,10 +13,11 @@ from msgspec import Meta
 from arco.iceberg.shape import read
 from arco.kernel.errors import Conflict, InvalidInput, NotFound
 from arco.kernel.ids import KeyHash, UlidSource, clip
-from arco.kernel.limits import ASKED_RUN_PARALLELISM_MAX, ASKED_RUN_WORD_CHARS_MAX, ASKED_RUN_WORDS_MAX
+from arco.kernel.limits import ASKED_RUN_WORD_CHARS_MAX, ASKED_RUN_WORDS_MAX, RUN_PARALLELISM_MAX, RUN_TIMEOUT_S_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided, request_id
 from arco.ledger.run_entries import OnFailure
+from arco.servo.schedule.seals import sealed_request
 from arco.servo.sdk.definitions import Mode
 from arco.storage.keys import DeploymentHeadKey
 from arco.storage.keys import Word as ProjectWord
@@ -43,8 +44,8 @@ class RunTrigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     partitions: _Words = {}
     mode: Mode = Mode.STALE
     parameters: _Words = {}
-    parallelism: Annotated[int, Meta(ge=1, le=ASKED_RUN_PARALLELISM_MAX)] = 4
-    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    parallelism: Annotated[int, Meta(ge=1, le=RUN_PARALLELISM_MAX)] = 4
+    timeout_s: Annotated[float, Meta(gt=0, le=RUN_TIMEOUT_S_MAX)] | None = None
     on_failure: OnFailure = OnFailure.KEEP_GOING
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=_KEY_CHARS_MAX)] | None = None
 
@@ -127,6 +128,7 @@ class RunRequests(Resource):
             who=request.principal,
             asked_ms=self._state.clock.now_ms(),
         )
+        wanted = sealed_request(self._state.task_keys, asked.scope, wanted)
         found = await self._requests(asked.scope).ask(wanted)
         told = RunAskedFor(request=found.id, project=found.project, asked_at=_moment(found.asked_ms))
         return json_response(told, 202, {"Location": f"{REQUESTS}/{found.id}"})

@@ -17,6 +17,7 @@ from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
+from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.storage.counted import counted
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
@@ -62,6 +63,8 @@ class ServerState:
         self._names_are_read = False
         self.wake_fold: Callable[[Scope], None] = lambda _scope: None
         """Called when something of a workspace was appended: the fold of this server, if there is one, looks soon."""
+        self.task_keys: EnvelopeKeys | None = None
+        """What requests for runs are sealed with, if this server has the key of schedulers and workers."""
         self.fold_status: Callable[[], dict[str, Any]] | None = None
         """How the fold of this server is, if there is one."""
 

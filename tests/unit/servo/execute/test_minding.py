@@ -4,18 +4,19 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import CorruptObject, InvalidInput, StoreRefused
 from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.ledger.run_entries import RunStatus
 from arco.ledger.run_state import RunState
-from arco.servo.execute.minding import Scheduler, chores, tick_schedules
+from arco.servo.execute.minding import Chore, Scheduler, chores, tick_schedules
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.pooling import needs_of
 from arco.servo.execute.working import Worker
@@ -26,6 +27,9 @@ from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.pools import Need
+from arco.servo.schedule.schedule_state import schedule_object
+from arco.servo.schedule.tick_decisions import Known
+from arco.servo.schedule.ticking import Schedules
 from arco.servo.sdk.project import load_project
 from arco.storage.memory import MemoryStore
 from stand_ins.hand_clock import HandClock
@@ -40,6 +44,10 @@ def orders(run): ...
 def revenue(orders): ...
 
 schedule("often", cron="*/5 * * * *", make=orders)
+"""
+
+MORE = """
+schedule("broken", cron="*/5 * * * *", make=orders)
 """
 
 
@@ -61,12 +69,12 @@ class Heard:
 
 
 class Place:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, assets: str = ASSETS) -> None:
         self.clock = HandClock()
         self.store = MemoryStore(self.clock)
         self.catalog = Catalog.open(self.store, "memory://", Scope.of(), self.clock, SeededEntropy(1))
         (folder / "assets").mkdir()
-        (folder / "assets" / "minded.py").write_text(ASSETS)
+        (folder / "assets" / "minded.py").write_text(assets)
         project = load_project(folder, name="shop", namespace="shop", assets=("assets",))
         self.pipeline = Pipeline(
             catalog=self.catalog, project=project, root="memory://", options={}, spark=SparkSettings(), by="ann"
@@ -108,7 +116,7 @@ def test_a_scheduler_starts_the_run_of_a_tick_once_and_leaves_it_to_workers(tmp_
         await place.pipeline.prepare(PlanRequest())  # which deploys it
         place.clock.at_ms += 600_000
         for _ in range(3):
-            await tick_schedules(place.pipeline)
+            await tick_schedules(place.pipeline, Heard().troubled)
         (note,) = await place.noted()
         assert note.project == "shop"
 
@@ -120,8 +128,62 @@ def test_schedules_tick_by_a_scheduler_that_has_the_deployed_code(tmp_path: Path
         place = Place(tmp_path)
         await place.pipeline.prepare(PlanRequest())
         place.clock.at_ms += 600_000
-        await tick_schedules(replace(place.pipeline, project=other_code(place)))
+        await tick_schedules(replace(place.pipeline, project=other_code(place)), Heard().troubled)
         assert await place.noted() == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("trouble", [StoreRefused("not yours"), CorruptObject("torn"), KeyError("when")])
+def test_a_schedule_that_cannot_tick_is_said_and_the_others_tick(tmp_path: Path, trouble: Exception) -> None:
+    async def story() -> None:
+        place, heard = Place(tmp_path, ASSETS + MORE), Heard()
+        await place.pipeline.prepare(PlanRequest())
+        place.clock.at_ms += 600_000
+        tick = Schedules.tick
+
+        async def breaks(self, deployed, known, runs):
+            if deployed.name == "broken":
+                raise trouble
+            return await tick(self, deployed, known, runs)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Schedules, "tick", breaks)
+            await tick_schedules(place.pipeline, heard.troubled)
+        assert len(await place.noted()) == 1
+        (said,) = heard.lines
+        assert said.startswith("schedule broken: ")
+
+    asyncio.run(story())
+
+
+def test_a_chore_that_ends_ends_the_scheduler_with_what_ended_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+
+        async def ends(pipeline, troubled):
+            raise KeyError("when")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("arco.servo.execute.minding.chores", lambda: (Chore("schedules", 10.0, ends, ends),))
+            with pytest.raises(KeyError):
+                await asyncio.wait_for(place.scheduler().serve(once=False), 60.0)
+
+    asyncio.run(story())
+
+
+def test_what_kept_a_schedule_from_ticking_once_is_how_that_ends(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        await place.pipeline.prepare(PlanRequest())
+
+        async def refused(self, deployed, known, runs):
+            raise StoreRefused("not yours")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Schedules, "tick", refused)
+            with pytest.raises(StoreRefused):
+                await place.scheduler().serve(once=True)
 
     asyncio.run(story())
 
@@ -162,6 +224,7 @@ def test_a_worker_refuses_a_run_of_other_code_in_one_line(tmp_path: Path) -> Non
 def test_with_a_key_a_scheduler_signs_and_a_worker_asks_for_it(tmp_path: Path) -> None:
     async def story() -> None:
         place, keys = Place(tmp_path), EnvelopeKeys((Secret("k" * 32),))
+        place.pipeline = replace(place.pipeline, keys=keys)
         started = await place.started()
         (note,) = await place.noted()
         signs = await place.scheduler(keys)._take(note, started)
@@ -174,6 +237,47 @@ def test_with_a_key_a_scheduler_signs_and_a_worker_asks_for_it(tmp_path: Path) -
         foreign = await place.scheduler(keys, project=other_code(place))._take(note, started)
         assert isinstance(foreign, Driver)
         assert foreign._options.hands_out is None
+
+    asyncio.run(story())
+
+
+def test_with_a_key_nothing_is_signed_or_run_of_a_run_that_nobody_with_the_key_started(tmp_path: Path) -> None:
+    async def story() -> None:
+        place, keys = Place(tmp_path), EnvelopeKeys((Secret("k" * 32),))
+        started = await place.started()
+        (note,) = await place.noted()
+        for process in (place.scheduler(keys), place.worker(keys)):
+            refused = await process._take(note, started)
+            assert isinstance(refused, Refused)
+            assert "nobody with the signing key" in refused.why
+        assert isinstance(await place.scheduler()._take(note, started), Driver)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("words", [{}, {"parameters": {"limit": "1"}}, {"make": ("revenue",)}, {"mode": "force"}])
+def test_with_a_key_a_tick_starts_what_its_schedule_says_and_nothing_else(tmp_path: Path, words: dict) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        place.pipeline = replace(place.pipeline, keys=EnvelopeKeys((Secret("k" * 32),)))
+        await place.pipeline.prepare(PlanRequest())
+        place.clock.at_ms += 600_000
+        parts, project = place.catalog.parts, place.pipeline.project
+        deployment = await place.pipeline.deployments.current("shop")
+        assert deployment is not None
+        await Schedules(place.store, parts.scope, "shop", parts.clock, parts.entropy).decide(
+            deployment.schedules["often"], Known()
+        )
+        due = schedule_object(place.store, parts.scope, project.name, "often", parts.clock, parts.entropy)
+
+        def changed(now):
+            return msgspec.structs.replace(now.value, open=(msgspec.structs.replace(now.value.open[0], **words),))
+
+        await due.update(changed)
+        await tick_schedules(place.pipeline, Heard().troubled)
+        assert len(await place.noted()) == (0 if words else 1)
+        ended = (await due.read()).value.ended
+        assert [one.outcome for one in ended] == (["refused"] if words else [])
 
     asyncio.run(story())
 

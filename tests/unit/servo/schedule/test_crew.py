@@ -2,10 +2,12 @@
 
 import asyncio
 
+from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_state import RunState
 from arco.servo.schedule.crew import Crew, Refused, Ways
 from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.hand_over import Looking
+from arco.servo.schedule.interventions import request_cancel, request_pause, request_resume
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.slots import Slots
 from arco.servo.schedule.starting import Started
@@ -125,6 +127,78 @@ async def test_two_workers_share_a_run_and_nothing_is_made_twice(place: Place) -
     await place.started(dict.fromkeys("abcdef", ""), project="shop", max_parallelism=6)
     await asyncio.gather(*(crew(place, name, Heard(), Slots(1)).serve(once=True) for name in ("one", "two")))
     assert sorted(place.script.ran) == ["a1", "b1", "c1", "d1", "e1", "f1"]
+
+
+@told
+async def test_a_cancelled_run_is_heard_by_its_tasks_before_their_next_sign_of_life_and_frees_their_slots(
+    place: Place,
+) -> None:
+    stopped_s: list[float] = []
+    env, slots = place.env("person"), Slots(2)
+
+    async def for_ever(task, attempt):
+        try:
+            await place.env().clock.sleep(1e6)
+        except asyncio.CancelledError:
+            stopped_s.append(place.world.loop.now_s)  # here an executor ends its Spark jobs
+            raise
+
+    place.script.steps = dict.fromkeys("ab", for_ever)
+    started = await place.started({"a": "", "b": "", "c": "a"}, project="shop")
+    serving = place.world.loop.create_task(crew(place, "worker", heard := Heard(), slots).serve(once=True))
+    await env.clock.sleep(100.0)
+    assert slots.used == 2
+    asked_s, beats = place.world.loop.now_s, len(place.world.labels)
+    await request_cancel((await place.opened(started.log.run)).log, "ann", "wrong month", env.clock, env.entropy)
+    await serving
+    assert len(stopped_s) == 2
+    assert max(stopped_s) - asked_s < TASK_LEASE_S / 3
+    signs = ["/claims/" in one and " get " not in one for one in place.world.labels]
+    assert sum(signs[:beats]) > 10
+    assert sum(signs[beats:]) <= 2, "at most one of each task"
+    assert (heard.lines[-1], slots.used) == ("cancelled", 0)
+
+
+@told
+async def test_runs_that_rest_make_room_for_others_and_come_back(place: Place) -> None:
+    env = place.env("person")
+    paused = [await place.started({one: ""}, project="shop") for one in "abc"]
+    for one in paused:
+        await request_pause(one.log, "ann", "wait", env.clock, env.entropy)
+    worker = crew(place, "worker", Heard(), runs_max=2)
+    serving = place.world.loop.create_task(worker.serve(once=True))
+    await env.clock.sleep(10.0)
+    await place.started({"x": ""}, project="shop")
+    await env.clock.sleep(20.0)
+    assert place.script.ran == ["x1"]
+    assert len(worker._driving) == 2
+    for one in paused:
+        await request_resume(one.log, "ann", env.clock, env.entropy)
+    await serving
+    assert sorted(place.script.ran) == ["a1", "b1", "c1", "x1"]
+    assert await noted(place) == []
+
+
+@told
+async def test_a_scheduler_full_of_runs_that_it_can_do_nothing_for_takes_a_new_one(place: Place) -> None:
+    env, heard = place.env("scheduler"), Heard()
+    for one in "abc":
+        await place.started({one: ""}, project="shop")
+
+    async def take(note: OpenRun, started: Started) -> Driver:
+        return place.driver(started, "scheduler", slots=0)
+
+    ways = crew(place, "scheduler", heard, runs_max=2)._ways
+    scheduler = Crew(ways, take)
+    serving = place.world.loop.create_task(scheduler.serve())
+    await env.clock.sleep(10.0)
+    last = await place.started({"x": ""}, project="shop")
+    await request_cancel(last.log, "ann", "not needed", env.clock, env.entropy)
+    await env.clock.sleep(20.0)
+    assert "cancelled" in heard.lines
+    assert len(scheduler._driving) == 2
+    scheduler.stop()
+    await serving
 
 
 @told

@@ -1,5 +1,6 @@
 """Envelopes: a worker with a key runs exactly what a scheduler with the same key signed, until it expires."""
 
+import asyncio
 from dataclasses import replace
 
 import msgspec
@@ -10,6 +11,8 @@ from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.ledger.run_entries import TaskClaimed, TaskDispatched
 from arco.servo.schedule.envelopes import EnvelopeKeys, Signer
+from arco.servo.schedule.interventions import request_pause, request_resume
+from arco.servo.schedule.pools import Need
 from arco.servo.schedule.slots import Slots
 from unit.servo.schedule.ground import SCOPE, Place, log_of, task_id
 from unit.servo.schedule.test_driver import told
@@ -160,3 +163,42 @@ async def _handed_out(place: Place, started, mine: Signer) -> None:
     going = place.world.loop.create_task(scheduler.drive())
     await place.env().clock.sleep(5.0)
     going.cancel()
+
+
+def _dispatched(place: Place) -> list[str]:
+    return [chr(int(one.task[5:], 16)) for one in place.seen if isinstance(one, TaskDispatched)]
+
+
+@told
+async def test_tasks_that_wait_for_a_pool_keep_no_other_task_unsigned(place: Place) -> None:
+    letters = "abcdefghij"
+    needs = {task_id(one): (Need("disk", 1.0),) for one in letters}
+    elsewhere = await place.started({"z": ""})
+    await place.driver(elsewhere, "other")._reserving.pools.take(task_id("z"), 1, [Need("disk", 1.0)])
+    started = await place.started(dict.fromkeys([*letters, "x"], ""), max_parallelism=2)
+    mine = of_run(started)
+    worker = place.driver(started, "worker", slots=Slots(2), asks_for=mine, needs=needs)
+    working = place.world.loop.create_task(worker.drive())
+    theirs = await place.opened(started.log.run, "scheduler")
+    scheduling = place.world.loop.create_task(
+        place.driver(theirs, "scheduler", slots=0, hands_out=mine, needs=needs).drive()
+    )
+    await place.env().clock.sleep(20.0)
+    assert place.script.ran == ["x1"]
+    await asyncio.gather(working, scheduling)
+    assert sorted(place.script.ran) == sorted([f"{one}1" for one in [*letters, "x"]])
+
+
+@told
+async def test_nothing_of_a_paused_run_is_signed_however_long_it_rests(place: Place) -> None:
+    started, env = await place.started({"a": ""}), place.env("person")
+    mine = replace(of_run(started), lives_s=10.0)
+    await request_pause(started.log, "ann", "wait", env.clock, env.entropy)
+    scheduler = place.driver(await place.opened(started.log.run), "scheduler", slots=0, hands_out=mine)
+    scheduling = place.world.loop.create_task(scheduler.drive())
+    await env.clock.sleep(100.0)
+    assert _dispatched(place) == []
+    await request_resume(started.log, "ann", env.clock, env.entropy)
+    await env.clock.sleep(5.0)
+    assert _dispatched(place) == ["a"]
+    scheduling.cancel()

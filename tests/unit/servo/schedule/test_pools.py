@@ -7,7 +7,9 @@ import pytest
 
 from arco.kernel.entropy import SeededEntropy
 from arco.ledger.run_state import TaskStatus
+from arco.servo.schedule.interventions import request_pause
 from arco.servo.schedule.pools import Holding, Need, Pools, pool_object
+from arco.servo.schedule.slots import Slots
 from arco.storage.memory import MemoryStore
 from stand_ins.hand_clock import HandClock
 from unit.servo.schedule.ground import SCOPE, Place, task_id
@@ -160,3 +162,66 @@ def test_what_asks_for_nothing_is_never_refused(units: float) -> None:
         assert await room.pools("two").take("b", 1, [Need("disk", 1.0, units)])
 
     asyncio.run(story())
+
+
+def _slowly(place: Place, seconds: float):
+    async def slow(task, attempt):
+        await place.env().clock.sleep(seconds)
+        return await place.script.publish(task, attempt)
+
+    return slow
+
+
+async def _shares(place: Place) -> list[str]:
+    env = place.env("auditor")
+    held = await pool_object(env.store, SCOPE, "disk", env.clock, env.entropy).read()
+    return [] if held is None else [one.task for one in held.value.holdings]
+
+
+@told
+async def test_a_process_without_a_free_slot_holds_no_share_that_another_could_use(place: Place) -> None:
+    place.script.steps = {"a": _slowly(place, 1000.0)}
+    needs = {task_id("b"): (Need("disk", 1.0),)}
+    long, short = await place.started({"a": ""}), await place.started({"b": ""})
+    slots = Slots(1)
+    busy = [place.driver(one, "busy", slots=slots, needs=needs) for one in (long, short)]
+    first = place.world.loop.create_task(busy[0].drive())
+    await place.env().clock.sleep(1.0)
+    second = place.world.loop.create_task(busy[1].drive())
+    await place.env().clock.sleep(20.0)
+    assert place.script.ran == ["a1"]
+    assert await _shares(place) == []
+    idle = place.driver(await place.opened(short.log.run), "idle", slots=Slots(1), needs=needs)
+    before_s = place.world.loop.now_s
+    await idle.drive()
+    assert place.world.loop.now_s - before_s < 10.0
+    assert place.script.ran == ["a1", "b1"]
+    await asyncio.gather(first, second)
+
+
+@told
+async def test_a_run_whose_tasks_share_a_pool_has_its_part_of_the_slots_all_the_same(place: Place) -> None:
+    place.script.steps = dict.fromkeys("abcdefgh", _slowly(place, 10.0))
+    needs = {task_id("x"): (Need("disk", 1.0),)}
+    many, pooled = await place.started(dict.fromkeys("abcdefgh", "")), await place.started({"x": ""})
+    slots = Slots(2)
+    drivers = [place.driver(one, "worker", slots=slots, needs=needs) for one in (many, pooled)]
+    first = place.world.loop.create_task(drivers[0].drive())
+    await place.env().clock.sleep(1.0)
+    await drivers[1].drive()
+    assert len(place.script.ran) < 6
+    await first
+
+
+@told
+async def test_a_paused_run_gives_back_what_it_took_of_a_pool(place: Place) -> None:
+    needs = {task_id(one): (Need("disk", 1.0),) for one in "ab"}
+    started, env = await place.started({"a": ""}), place.env("person")
+    await request_pause(started.log, "ann", "wait", env.clock, env.entropy)
+    resting = place.driver(await place.opened(started.log.run), "resting", slots=Slots(1), needs=needs)
+    going = place.world.loop.create_task(resting.drive())
+    await env.clock.sleep(20.0)
+    assert await _shares(place) == []
+    await place.drive({"b": ""}, driving={"needs": needs, "slots": Slots(1)})
+    assert place.script.ran == ["b1"]
+    going.cancel()

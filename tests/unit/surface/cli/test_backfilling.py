@@ -80,3 +80,10 @@ def test_how_far_a_backfill_is_range_by_range_and_that_it_rests(arco: Shell) -> 
     assert "is not paused" in again.err
     assert "is asked to end" in arco("backfill", "cancel", run).out
     assert arco("backfill", "pause", run).code == 2
+
+
+def test_a_detached_backfill_is_started_and_left_to_workers(arco: Shell) -> None:
+    started = arco("backfill", "start", "--per-task", "2000", "--parallel", "8", "--detach", "--json").json
+    assert (started["status"], started["trigger"], started["max_parallelism"]) == ("pending", "backfill", 8)
+    assert {task["status"] for task in started["tasks"]} == {"ready"}
+    assert "for whatever workers there are" in arco("backfill", "start", "--per-task", "2000", "--detach").out

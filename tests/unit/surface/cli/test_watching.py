@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arco.catalog.catalog import Catalog
@@ -25,6 +26,7 @@ from arco.ledger.run_entries import (
 )
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.servo.execute.attempt_log import AttemptLog
+from arco.servo.plan.document import Plan
 from arco.servo.schedule.starting import RunRequest, start_run
 from arco.storage.roots import open_root
 from arco.surface.cli.run_pages import bar
@@ -99,6 +101,31 @@ def test_the_log_of_a_task_has_what_happened_and_what_was_said(run: str, arco: S
     ]  # fmt: skip
     assert {line["attempt"] for line in lines} == {1}
     assert "no task is called 'z'" in arco("logs", "z").err
+
+
+def test_the_log_of_an_asset_has_all_of_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arco: Shell) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    monkeypatch.setenv("ARCO_ROOT", str(tmp_path / "lake"))
+
+    async def story() -> None:
+        clock, entropy = SystemClock(), SystemEntropy()
+        store = open_root(str(tmp_path / "lake"), {}, clock, entropy)
+        spec = plan_of({"a": "", "b": "", "c": ""}).spec
+        days = tuple(msgspec.structs.replace(task, asset="shop.days") for task in spec.tasks[:2])
+        plan = Plan.of(msgspec.structs.replace(spec, tasks=(*days, spec.tasks[2])))
+        log = (await start_run(store, Scope.of(), plan, RunRequest(), clock, entropy)).log
+        for task, worker in ((A, "w1"), (B, "w2"), (C, "w3")):
+            await log.append([TaskClaimed(task=task, attempt=1, worker=worker, lease_s=30)])
+        await store.close()
+
+    asyncio.run(story())
+    text = arco("logs", "days").out
+    assert (f"{A}   1  info     claimed by w1" in text, f"{B}   1  info     claimed by w2" in text) == (True, True)
+    assert "w3" not in text
+    lines = [json.loads(line) for line in arco("logs", "shop.days", "--json").out.splitlines()]
+    assert [(line["task"], line["text"]) for line in lines] == [(A, "claimed by w1"), (B, "claimed by w2")]
+    assert A not in arco("logs", A).out
 
 
 def test_watching_a_run_that_has_ended(run: str, arco: Shell) -> None:

@@ -1,5 +1,6 @@
 """What `arco worker`, `arco scheduler` and `arco run --detach` say and refuse, as far as they need no Spark."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from arco.kernel.errors import InvalidInput
 from arco.kernel.secret import Secret, SecretRef
 from arco.ledger.run_state import TaskState, TaskStatus
+from arco.servo.execute.minding import ASKED_EVERY_S, TICK_EVERY_S, _schedules, chores, requests_an_hour
 from arco.servo.schedule.claims import Claim
-from arco.surface.cli.projects import read_project
+from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.run_pages import alive_text
+from arco.surface.cli.running import at_work
 from arco.surface.cli.settings import load_task_keys
 
 from .shell import Shell, arco
@@ -55,6 +58,73 @@ def test_a_scheduler_drives_a_cancelled_run_to_its_end_and_says_what_waiting_cos
     assert f"run {run} cancelled: 1 cancelled" in ended.out
     assert "requests an hour while nothing is open" in ended.out
     assert arco("runs", "--json").json[0]["status"] == "cancelled"
+
+
+def test_with_a_key_a_scheduler_leaves_a_run_alone_that_was_started_without(arco: Shell, monkeypatch) -> None:
+    run = arco("run", "--detach", "--json").json["run"]
+    monkeypatch.setenv("ARCO_TASK_KEY", KEY)
+    refused = arco("scheduler", "--once")
+    assert refused.code == 0
+    (line,) = [one for one in refused.out.splitlines() if run in one]
+    assert line.startswith(f"run {run} is not for this process: nobody with the signing key made it")
+    monkeypatch.delenv("ARCO_TASK_KEY")
+    arco("cancel", run)
+    monkeypatch.setenv("ARCO_TASK_KEY", KEY)
+    assert arco("resume", run, "--json").json["status"] == "cancelled"
+    sealed = arco("run", "--detach", "--json").json["run"]
+    arco("cancel", sealed)
+    assert f"run {sealed} cancelled" in arco("scheduler", "--once").out
+
+
+def test_a_detached_run_without_the_key_that_arco_toml_names_is_refused(here: Path, arco: Shell) -> None:
+    (here / "arco.toml").write_text(TOML + '[workers]\nkeys = ["env:NOWHERE"]\n')
+    refused = arco("run", "--detach")
+    assert refused.code == 2
+    assert "env:NOWHERE" in refused.err
+    assert arco("plan").code == 0
+
+
+def test_workers_and_schedulers_work_in_the_workspace_that_flags_name(arco: Shell) -> None:
+    arco("workspace", "create", "dev")
+    run = arco("run", "--detach", "--json", "--workspace", "dev").json["run"]
+    arco("cancel", run, "--workspace", "dev")
+    assert run not in arco("scheduler", "--once").out
+    ended = arco("scheduler", "--once", "--workspace", "dev", "--defer-to", "default")
+    assert f"run {run} cancelled: 1 cancelled" in ended.out
+    assert "spark://" in arco("scheduler", "--once", "--spark", "spork://nowhere").err
+    assert "spark://" in arco("worker", "--once", "--spark", "spork://nowhere").err
+
+
+def test_what_waiting_costs_is_what_is_sent(here: Path) -> None:
+    """The chores of a scheduler for an hour of their own time, request by request."""
+    (here / "assets" / "b.py").write_text(
+        "from arco import asset, schedule\n"
+        "@asset(fresh_within='6h')\ndef daily(orders): ...\n"
+        "schedule('nightly', cron='0 2 * * *')\nschedule('in_time', keep_fresh='daily')\n"
+    )
+    sent: list[str] = []
+
+    class Sent:
+        def store_request(self, operation: str, kind: str, took_s: float) -> None:
+            sent.append(kind)
+
+    async def story() -> None:
+        async with at_work(At(".", None, []), counter=Sent()) as (pipeline, _):
+            deployment, _ = await pipeline.deployments.deploy(pipeline.project, by="ann")
+            await _schedules(pipeline).pause(deployment.schedules["in_time"], "ann", "nothing is to be due")
+            said = await requests_an_hour(pipeline, lambda: len(sent))
+            before = len(sent)
+            for chore in chores():
+                for _ in range(3):
+                    await chore.do(pipeline, raised)
+            ticks, looks = 3600 / TICK_EVERY_S, 3600 / ASKED_EVERY_S
+            assert said > 4 * ticks + looks  # a head, a deployment, the state of each schedule, and more; a listing
+            assert (len(sent) - before - 3) / 3 * ticks + looks == said
+
+    def raised(what: str, error: Exception) -> None:
+        raise error
+
+    asyncio.run(story())
 
 
 def test_pools_are_sizes(here: Path) -> None:

@@ -7,7 +7,7 @@ commits, and nothing else here.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, told, told_at
 from arco.fold.tables import COLUMNS, ICEBERG_COMMITS, ICEBERG_TABLES, METRICS_REPORTS, SCHEMAS
 from arco.iceberg.schemas import columns
 from arco.ledger import iceberg_events as said
@@ -92,7 +92,7 @@ def _table(event: Event, it: said.TableCommitted) -> Contribution:
     metadata = it.metadata
     current = None if metadata is None else metadata.current
     summary = {} if current is None else current.summary
-    newest = told(event, it.commit_number, 1 if metadata is not None else 0)
+    newest = told_at(event, it.committed_ms, it.commit_number, 1 if metadata is not None else 0)
     more: dict[str, Any] = {}
     made_for = asset_of(it)
     if made_for is not None:

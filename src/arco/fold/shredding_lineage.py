@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from arco.fold.contributions import Contribution, RowMaker, ranges_text, told
+from arco.fold.contributions import Contribution, RowMaker, ranges_text, told, told_at
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
 from arco.ledger import lineage_events as said
 from arco.ledger.envelope import Event
@@ -14,13 +14,13 @@ _BY_HAND = "hand"
 
 def lineage_recorded(event: Event) -> Iterator[Contribution]:
     it = said.LineageRecorded.of(event)
-    seen_at, stands = event.time.time_ms, told(event)
+    seen_at, first, last = event.time.time_ms, told(event), told_at(event, event.time.time_ms)
     for edge in it.edges:
         source, target = _ends(edge)
         edge_id = edge.edge_id or _edge_between(source, target, edge.kind)
         # What a person says stands until a person takes it back; what a run saw needs nobody's word.
         standing = (
-            {"removed": False, "owner": it.who, "description": it.why, "standing_order": stands}
+            {"removed": False, "owner": it.who, "description": it.why, "standing_order": last}
             if it.method == _BY_HAND
             else {}
         )
@@ -33,13 +33,13 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
             target=edge.downstream,
             edge_kind=edge.kind,
             recorded_by=it.method,
-            about_order=stands,
+            about_order=first,
             first_run_id=it.run_id,
             first_seen_at=seen_at,
-            first_order=stands,
+            first_order=first,
             last_run_id=it.run_id,
             last_seen_at=seen_at,
-            last_order=stands,
+            last_order=last,
             **standing,
         )
         if it.run_id is not None:
@@ -52,15 +52,15 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
                 target_partitions=None if edge.downstream_partitions is None else ranges_text(edge.downstream_partitions),
                 at=seen_at,
                 position=event.position,
-                went_order=stands,
+                went_order=first,
             )
         yield from _columns(event, edge, edge_id)
 
 
 def lineage_removed(event: Event) -> Iterator[Contribution]:
-    it = said.LineageRemoved.of(event)
+    it, last = said.LineageRemoved.of(event), told_at(event, event.time.time_ms)
     for edge_id in it.edge_ids:
-        yield _EDGE({"edge_id": edge_id}, removed=True, owner=it.who, description=it.why, standing_order=told(event))
+        yield _EDGE({"edge_id": edge_id}, removed=True, owner=it.who, description=it.why, standing_order=last)
 
 
 def as_it_came(_event: Event) -> Iterator[Contribution]:
@@ -87,7 +87,7 @@ def _columns(event: Event, edge: said.Edge, edge_id: str) -> Iterator[Contributi
                 reason=edge.columns.reason,
                 transform_fingerprint=edge.transform,
                 seen_at=event.time.time_ms,
-                mapping_order=told(event),
+                mapping_order=told_at(event, event.time.time_ms),
             )
 
 

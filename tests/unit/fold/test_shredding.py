@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from arco.fold.contributions import RowMaker
+from arco.fold.contributions import RowMaker, told_at
 from arco.fold.joins import joined
 from arco.fold.shredding import SHREDDERS, shred, shred_for
 from arco.fold.tables import FOLDED_FROM, RUNS, TABLES, tables_of
@@ -20,6 +20,7 @@ from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft, seal
 from arco.ledger.envelope import Event, EventType
 from arco.ledger.event_types import EVENT_KINDS
+from arco.ledger.lineage_events import edges_of
 from arco.storage.keys import Head
 
 SCOPE = Scope.of("default", "default")
@@ -81,6 +82,58 @@ def test_rows_have_every_column_of_their_table() -> None:
         assert set(row) == set(table.column_names)
     with pytest.raises(KeyError, match="colour"):
         RowMaker(RUNS)({"run_id": "r"}, colour="red")
+
+
+def again(event: Event, at: int) -> Event:
+    """Another delivery of an event, whose sender said when it happened."""
+    return msgspec.structs.replace(event, position=Position(encode_ulid((AT_MS << 16) + at << 64)))
+
+
+# What is delivered again
+
+
+def test_a_word_that_is_delivered_again_does_not_stand_above_what_was_said_since() -> None:
+    words = {"asset": "shop.daily", "asset_id": ASSET, "partitions": [{}], "who": "ann", "why": "odd"}
+    held = said("quality.partition_quarantined.v1", words, 1, number=9)
+    let_go = said("quality.partition_released.v1", words, 2, number=1)
+    (row,) = rows("quarantines", held, let_go, again(held, 3))
+    assert (row["quarantined"], row["said_at"]) == (False, AT_MS + 2)
+    (row,) = rows("quarantines", held, again(held, 3))
+    assert row["quarantined"]
+
+
+def test_lineage_that_is_delivered_again_is_not_seen_later() -> None:
+    edges = [{"from": "a", "kind": "whole", "to": "b", "columns": {"mappings": [{"column": "x", "sources": [{"column": "y"}]}]}}]
+    edge_id = edges_of(edges)[0].identity()
+    by_hand = said("lineage.lineage_recorded.v1", {"edges": edges, "method": "hand", "who": "ann"}, 1, number=9)
+    taken_back = said("lineage.lineage_removed.v1", {"edge_ids": [edge_id], "who": "bo"}, 2, number=1)
+    (row,) = rows("lineage_edges", by_hand, taken_back, again(by_hand, 3))
+    assert (row["removed"], row["owner"]) == (True, "bo")
+    newer = [{**edges[0], "transform": "new"}]
+    first = said("lineage.lineage_recorded.v1", {"edges": edges, "run_id": "r1"}, 1, number=9)
+    second = said("lineage.lineage_recorded.v1", {"edges": newer, "run_id": "r2"}, 2, number=1)
+    (row,) = rows("lineage_edges", first, second, again(first, 3))
+    assert (row["first_run_id"], row["last_run_id"], row["last_seen_at"]) == ("r1", "r2", AT_MS + 2)
+    (row,) = rows("lineage_columns", first, second, again(first, 3))
+    assert row["transform_fingerprint"] == "new"
+
+
+def test_an_end_that_is_delivered_again_does_not_stand_above_a_later_end() -> None:
+    """Also under another time: whoever sends an end need not say one, for the end says when it was."""
+    ended = {"run_id": "r1", "tasks": {}, "started_ms": None}
+    failed = said("execution.run_completed.v1", {**ended, "state": "failed", "ended_ms": AT_MS + 1}, 1, number=9)
+    redone = said("execution.run_completed.v1", {**ended, "state": "succeeded", "ended_ms": AT_MS + 2}, 2, number=1)
+    later = said("execution.run_completed.v1", failed.data, 3, number=9)
+    (row,) = rows("runs", failed, redone, later)
+    assert row["state"] == "succeeded"
+
+
+def test_orders_of_before_compare_with_those_of_today() -> None:
+    """Files that were written while positions decided hold a position where a moment is now."""
+    at_ms = AT_MS + 1000
+    before = f"{Position(encode_ulid((AT_MS << 16) << 64 | 5))}:{encode_ulid(9)}"
+    since = f"{Position(encode_ulid((at_ms + 1 << 16) << 64 | 5))}:{encode_ulid(9)}"
+    assert before < told_at(said("quality.partition_released.v1", {}, 1000), at_ms) < since
 
 
 # Runs and tasks

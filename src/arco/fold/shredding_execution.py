@@ -31,6 +31,7 @@ def run_created(event: Event) -> Iterator[Contribution]:
         triggered_by=it.triggered_by,
         tasks_planned=it.tasks,
         created_at=created_at,
+        job=it.job,
         created_order=told(event),
         state="running",
         started_at=created_at,
@@ -58,6 +59,8 @@ def run_completed(event: Event) -> Iterator[Contribution]:
         task_states=json_text(it.tasks),
         started_at=it.started_ms,
         ended_at=it.ended_ms,
+        message=it.message,
+        told_by=event.source,
         state_order=told_at(event, it.ended_ms, _ENDED),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 from arco.fold.contributions import Contribution, RowMaker, ranges_text, told, told_at
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
@@ -9,7 +10,6 @@ from arco.ledger import lineage_events as said
 from arco.ledger.envelope import Event
 
 _EDGE, _EXECUTION, _COLUMN = RowMaker(LINEAGE_EDGES), RowMaker(LINEAGE_EXECUTIONS), RowMaker(LINEAGE_COLUMNS)
-_BY_HAND = "hand"
 
 
 def lineage_recorded(event: Event) -> Iterator[Contribution]:
@@ -18,12 +18,15 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
     for edge in it.edges:
         source, target = _ends(edge)
         edge_id = edge.edge_id or _edge_between(source, target, edge.kind)
-        # What a person says stands until a person takes it back; what a run saw needs nobody's word.
-        standing = (
+        # What a person says stands until a person takes it back; what a run saw needs nobody's word, and nobody takes it back.
+        more: dict[str, Any] = (
             {"removed": False, "owner": it.who, "description": it.why, "standing_order": last}
-            if it.method == _BY_HAND
-            else {}
+            if it.method == said.BY_HAND
+            else {"seen_by": it.method, "seen_order": first}
         )
+        if edge.columns is not None:
+            unmapped = list(edge.columns.unmapped)
+            more |= {"column_coverage": edge.columns.coverage, "unmapped_columns": unmapped, "mapped_order": last}
         yield _EDGE(
             {"edge_id": edge_id},
             source_id=source,
@@ -40,7 +43,7 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
             last_run_id=it.run_id,
             last_seen_at=seen_at,
             last_order=last,
-            **standing,
+            **more,
         )
         if it.run_id is not None:
             yield _EXECUTION(

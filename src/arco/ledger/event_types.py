@@ -23,8 +23,8 @@ from arco.storage.keys import Domain
 class EventKind:
     """One type. `posted`: other systems may send it; the others are said by Arco alone.
 
-    `says_when`: of several that speak of one thing the one with the latest `time` counts, so whoever may send one again has to say
-    it. The time at which it was taken would be another one each time.
+    `says_when`: of several that speak of one thing the one with the latest `time` counts, so whoever may send one again has to
+    say it. The time at which it was taken would be another one each time.
     """
 
     name: EventType

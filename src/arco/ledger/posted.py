@@ -43,7 +43,9 @@ def posted_draft(value: object, scope: Scope, own_key: str | None = None) -> Dra
     event_id, key = _identity(given, own_key)
     at_ms = _time_ms(given)
     if kind.says_when and at_ms is None and (event_id or key):
-        raise InvalidInput("time is missing", hint=f"say when it happened: a {kind.name} that may be sent again has one time")
+        raise InvalidInput(
+            "time is missing", hint=f"say when it happened: a {kind.name} that may be sent again has one time"
+        )
     return Draft(
         type=kind.name,
         source=_source(given),

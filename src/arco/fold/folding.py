@@ -34,7 +34,7 @@ from arco.storage.keys import Head
 from arco.storage.readback import pause_s
 
 Tell = Callable[[], Awaitable[Sequence[str]]]
-"""Tells the ledger what tier 1 has not told it yet; the names of the segments that this took."""
+"""Tells the ledger what tier 1 and dead deployers have not told it; the names of the segments that tier 1 took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Folding:
             raise Fenced(f"the head {standing.head} has epoch {standing.epoch}, this folder only {self.epoch}")
 
     async def hear_names(self) -> None:
-        """Begin with what tier 1 did and nobody told the ledger. Who does not list is notified of it."""
+        """Begin with what was done to names and assets and nobody told the ledger. Who does not list is notified of it."""
         told = await self._tell() if self._tell is not None else ()
         if told and not self.settings.listing:
             await notify(self.heads.store, self.heads.scope, told, self.heads.clock, self.heads.entropy)

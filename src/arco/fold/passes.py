@@ -19,7 +19,7 @@ from arco.storage.keys import Domain, Head
 class Pass:
     """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why.
 
-    `catalog` among those that failed stands for tier 1: the ledger was not told of everything that it did.
+    `catalog` among those that failed: the ledger was not told of everything that tier 1 did, or that was deployed.
     """
 
     root: Standing[RootManifest]

@@ -61,8 +61,9 @@ async def folding_of(
     deployments = Deployments(heads.store, parts.scope, parts.clock, parts.entropy)
 
     async def tell() -> Sequence[str]:
+        # Who does not list finds neither their heads nor what is told of them.
         if settings is None or settings.listing:
-            await tell_all(deployments)  # who does not list finds neither their heads nor what is told of them
+            await tell_all(deployments)
         return await names.tell()
 
     work = OnDemand(home, lake.place, lake.options, parts.scope)

@@ -3,8 +3,8 @@
 The failure this prevents, in order:
   1. a process swings the head of a project and dies before it has told the ledger
   2. runs use the new deployment, and its assets are in no catalog until somebody deploys that project again
-So the head keeps what is not told (`head.py`), and the fold, which runs anyway, tells it. Told by two at once it is one: ids follow
-from the swing. A look without anything new is one listing, and one request a project.
+So the head keeps what is not told (`head.py`), and the fold, which runs anyway, tells it. Told by two at once it is one: ids
+follow from the swing. A look without anything new is one listing, and one request a project.
 
 What must never enter: what is told (`announcing.py`).
 """

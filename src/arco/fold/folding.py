@@ -6,7 +6,7 @@ Nothing counts before the swing, and the swing is conditional on exactly the hea
 the way leaves objects that nobody names. Who loses reads and lists again, and publishes what it has if all of that still waits,
 or folds the difference. A round without anything new costs the head and the listing.
 
-What must never enter: how events become rows (`Work`), and deleting.
+What must never enter: how events become rows (`Work`), and deleting (`moving.py` takes away what it has copied).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ import msgspec
 
 from arco.fold.consumed import Consumed, ConsumedLists, Loaded
 from arco.fold.dead_letters import write_letters
-from arco.fold.finding import Batches, Finder, Found
+from arco.fold.finding import Batches, Crowd, Finder, Found
 from arco.fold.gaps import gaps_of, still_open
 from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
@@ -28,7 +28,13 @@ from arco.fold.work import Folded, StateFile, Work
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.kernel.ids import UlidSource
-from arco.kernel.limits import CONSUMED_LISTS_MAX, FOLD_GAPS_MAX, SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import (
+    CONSUMED_LISTS_MAX,
+    FOLD_CROWD_SEGMENTS_MAX,
+    FOLD_GAPS_MAX,
+    SWAP_ATTEMPTS_MAX,
+    UPKEEP_GRACE_S,
+)
 from arco.ledger.segment_numbers import Ranges, united
 from arco.storage.keys import Head
 from arco.storage.readback import pause_s
@@ -39,9 +45,14 @@ Tell = Callable[[], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a folder works. `listing` off: only what was notified is folded."""
+    """How a folder works. `listing` off: only what was notified is folded.
+
+    Past `crowd_max` consumed segments that are older than `grace_s` the fold moves them aside (`moving.py`).
+    """
 
     listing: bool = True
+    crowd_max: int = FOLD_CROWD_SEGMENTS_MAX
+    grace_s: float = UPKEEP_GRACE_S
     batches: Batches = field(default_factory=Batches)
     caps: Caps = field(default_factory=Caps)
     lists_max: int = CONSUMED_LISTS_MAX
@@ -51,7 +62,8 @@ class Settings:
 class Round:
     """What one round came to. `segments` and `receipts` are those it consumed; `more`, whether it left some for the next.
 
-    `unreadable` are receipts that say nothing: they are left where they are, and `arco verify` explains them.
+    `unreadable` are receipts that say nothing: they are left where they are, and `arco verify` explains them. `crowd` is what was
+    consumed earlier and lies there still.
     """
 
     standing: Standing[Manifest]
@@ -61,6 +73,7 @@ class Round:
     refused: int = 0
     more: bool = False
     unreadable: tuple[str, ...] = ()
+    crowd: Crowd = field(default_factory=Crowd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,7 @@ class Folding:
             if not found.segments and not found.receipts:
                 told = await self._report_gaps(standing, consumed, found)
                 if told is not None:
-                    return Round(told)
+                    return Round(told, crowd=found.crowd(self.settings.grace_s))
                 continue
             if ready is None or not ready.still_waits(found):
                 ready = await self._prepare(head, found)
@@ -123,7 +136,7 @@ class Folding:
                 continue
             published = await self._publish(standing, consumed, found, ready)
             if published is not None:
-                return _round(published, found, ready)
+                return _round(published, found, ready, found.crowd(self.settings.grace_s))
         raise Conflict(f"the head {head} was swung by others {SWAP_ATTEMPTS_MAX} times in a row")
 
     def _need_turn(self, standing: Standing[Manifest]) -> None:
@@ -211,7 +224,7 @@ class Folding:
         return await self.heads.publish(standing, manifest)
 
 
-def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
+def _round(published: Standing[Manifest], found: Found, ready: _Ready, crowd: Crowd) -> Round:
     known = ready.consumed.names | set(ready.unreadable)
     return Round(
         published,
@@ -221,6 +234,7 @@ def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
         len(ready.folded.refused),
         more=bool(found.segments.keys() - known or set(found.receipts) - known),
         unreadable=ready.unreadable,
+        crowd=crowd,
     )
 
 

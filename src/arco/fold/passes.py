@@ -1,4 +1,5 @@
 """One pass over all heads: names are told, what is new is folded, what passed a cap is merged, and the root names the result.
+Where much was consumed and lies in the ledger still, it is moved aside.
 
 A head that cannot be folded now does not keep the others waiting, and the root is brought up to date with what there is.
 """
@@ -10,6 +11,7 @@ from arco.fold.folding import ALL_HEADS, Folding, Round
 from arco.fold.heads import Standing
 from arco.fold.manifests import Manifest, RootManifest
 from arco.fold.merging import merge
+from arco.fold.moving import move_crowd
 from arco.fold.tables import FOLDED_FROM
 from arco.kernel.errors import ArcoError
 from arco.storage.keys import Domain, Head
@@ -17,7 +19,8 @@ from arco.storage.keys import Domain, Head
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why.
+    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why;
+    `moved`, how many consumed segments went to the archive.
 
     `catalog` among those that failed: the ledger was not told of everything that tier 1 did, or that was deployed.
     """
@@ -26,6 +29,7 @@ class Pass:
     rounds: dict[Head, Round] = field(default_factory=dict)
     merged: tuple[Head, ...] = ()
     failed: dict[Head, ArcoError] = field(default_factory=dict)
+    moved: int = 0
     took_s: float = 0.0
 
 
@@ -50,4 +54,9 @@ async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass
         merged += [head] if base else []
         seen.append(base or rounds[head].standing)
     root = await folding.heads.publish_cut(seen)
-    return Pass(root, rounds, tuple(merged), failed)
+    try:
+        moved = await move_crowd(folding, rounds)
+    except ArcoError as error:
+        failed |= {head: error for head, done in rounds.items() if done.crowd.segments > folding.settings.crowd_max}
+        moved = 0
+    return Pass(root, rounds, tuple(merged), failed, moved)

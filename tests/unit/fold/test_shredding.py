@@ -522,9 +522,12 @@ def test_a_commit_is_what_was_said_while_its_metadata_was_there() -> None:
     assert table["location"] == "s3://lake/x"
 
 
-def test_columns_of_an_assets_table_are_found() -> None:
-    assert {row["word"] for row in rows("postings", committed())} == {"order_id", "order", "id"}
-    assert not rows("postings", committed(source="iceberg-rest"))
+def test_columns_of_a_table_are_found_by_its_asset_or_by_the_table() -> None:
+    words = {"order_id", "order", "id"}
+    found = rows("postings", committed())
+    assert {(row["word"], row["namespace"], row["subject_id"]) for row in found} == {(one, "shop", ASSET) for one in words}
+    found = rows("postings", committed(source="iceberg-rest"))
+    assert {(row["word"], row["namespace"], row["subject_id"]) for row in found} == {(one, "", TABLE) for one in words}
 
 
 def test_a_report_is_kept_as_it_came() -> None:

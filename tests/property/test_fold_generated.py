@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from arco.fold.arrow_joins import joined as joined_columns
 from arco.fold.arrow_rows import arrow_schema, arrow_table, conformed, rows_of
-from arco.fold.contributions import order
+from arco.fold.contributions import order, ranges_text
 from arco.fold.joins import joined
 from arco.fold.shredding import SHREDDERS, shred, shred_for
 from arco.fold.tables import tables_of
 from arco.fold.vocabulary import BUCKET
 from arco.kernel.errors import InvalidInput, UnknownFormat
-from arco.ledger.envelope import EventType
+from arco.ledger.envelope import Event, EventType
+from arco.ledger.quality_events import PARTITION_QUARANTINED, PARTITION_RELEASED
 from arco.storage.keys import Head
 from fixtures.fold.histories import HEADS, History, states
 
@@ -45,6 +46,38 @@ def test_order_and_repetition_change_nothing(head: Head, pick: random.Random, co
     again = [*events, *(pick.choice(events) for _ in range(count))]
     pick.shuffle(again)
     assert states(head, again) == whole
+
+
+@promise
+@given(heads, choices, st.integers(1, 40))
+def test_a_second_delivery_changes_nothing(head: Head, pick: random.Random, count: int) -> None:
+    """The oracle knows no order: it has every event once, the delivery with the first position, before anything is compared."""
+    history = History(pick)
+    events = history.once(head, count)
+    delivered = [*events, *(history.again(pick.choice(events)) for _ in range(count))]
+    pick.shuffle(delivered)
+    first: dict[tuple[str, str], Event] = {}
+    for event in sorted(delivered, key=lambda one: one.position):
+        # Events of one id that say different things (a commit, announced with and without its metadata) are two.
+        first.setdefault((event.id, repr(event.data)), event)
+    assert states(head, delivered) == states(head, list(first.values()))
+
+
+@promise
+@given(choices, st.integers(1, 40))
+def test_of_two_words_the_one_said_later_stands(pick: random.Random, count: int) -> None:
+    """An oracle without orders: among distinct events the latest time, then the greatest id."""
+    history = History(pick)
+    events = history.once(Head.QUALITY, count)
+    delivered = [*events, *(history.again(pick.choice(events)) for _ in range(count))]
+    words: dict[tuple[str, str], tuple[str, str, bool]] = {}
+    for event in events:
+        if event.type in {PARTITION_QUARANTINED, PARTITION_RELEASED}:
+            of = (event.data["asset_id"], ranges_text(event.data["partitions"]))
+            word = (event.time, event.id, event.type == PARTITION_QUARANTINED)
+            words[of] = max(words.get(of, word), word)
+    found = states(Head.QUALITY, delivered)["quarantines"]
+    assert {of: row["quarantined"] for of, row in found.items()} == {of: word[2] for of, word in words.items()}
 
 
 @promise

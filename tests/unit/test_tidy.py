@@ -90,9 +90,11 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         r"store\.delete\(",
         "a job of upkeep: only it deletes, on proof and after a grace period",
-        # The self-test takes away what it wrote a moment before. The simulator tries what movers and collectors do.
+        # The self-test takes away what it wrote a moment before. The fold takes away what it has copied to the archive, if upkeep
+        # has not (PROTOCOLS F3). The simulator tries what movers and collectors do.
         (
             "arco/upkeep/sweep.py",
+            "arco/fold/moving.py",
             "arco/storage/selftest.py",
             "arco_sim/scenarios/create_and_collect.py",
             "arco_sim/scenarios/fold.py",

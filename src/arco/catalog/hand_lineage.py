@@ -172,7 +172,10 @@ class HandLineage:
                     raise OutcomeUnknown("an earlier attempt of this request may have been recorded") from error
                 raise
             event_id = EventId(derived_event_id(marker.minted_ms, "lineage by hand", key.hash))
-            draft = Draft(type=kind, source=SOURCE, subject=edge, id=event_id, data=payload.data())
+            # Said when it was first asked: another attempt says the same, however late it comes.
+            draft = Draft(
+                type=kind, source=SOURCE, subject=edge, id=event_id, data=payload.data(), time_ms=marker.minted_ms
+            )
             (stored,) = await self._appender.append(Domain.LINEAGE, [draft])
             return Answer(200, body=msgspec.json.encode(Said(str(edge), str(stored.id), str(stored.position))).decode())
 

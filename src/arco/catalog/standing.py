@@ -24,7 +24,7 @@ from arco.catalog.subject import Facts, Subject
 from arco.catalog.workspace import Workspace
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import CorruptObject, FixRequest, GivenUp, NoSuchTable, OutcomeUnknown, Refresh
-from arco.ledger.receipts import Published, Source
+from arco.ledger.receipts import Published, Source, SourceKind
 from arco.storage.cas import Held, SwapOutcome
 from arco.storage.port import Unknown
 
@@ -109,7 +109,7 @@ async def _started(
     facts = subject.facts(subject.decode(await ws.files.read(location), location))
     number = 0 if before is None else before.commit_number + 1
     previous = None if before is None else before.metadata_location
-    source = Source(kind="register")
+    source = Source(kind=SourceKind.REGISTER)
     published = Published(ws.ulids.next(), number, location, previous, facts.snapshot_id, facts.at_ms, source)
     return pointer_at(uuid, subject.kind, published, facts, STARTED, start.binding)
 

@@ -14,7 +14,7 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.kernel.errors import CorruptObject, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
-from arco.ledger.receipts import Published, Receipt, decode_receipt
+from arco.ledger.receipts import Published, Receipt, SourceKind, decode_receipt
 from arco.storage.keys import Phase, ReceiptKey, parse, prefix_of
 from arco.storage.paging import walk
 
@@ -93,7 +93,7 @@ class ReceiptCheck:
 
 def _forks(commits: list[Published]) -> dict[int, int]:
     """Numbers that several commits on one base have. A table that is registered anew counts from its beginning."""
-    made = [commit for commit in commits if commit.source.kind != "register"]
+    made = [commit for commit in commits if commit.source.kind != SourceKind.REGISTER]
     bases = Counter((commit.commit_number, commit.previous_metadata_location) for commit in made)
     return {number: times for (number, _), times in bases.items() if times > 1}
 

@@ -1,4 +1,4 @@
-"""Moving consumed segments aside: which may be moved, and the copy. Taking the old object away is upkeep's.
+"""Moving consumed segments aside: which may be moved, and the copy. Taking the old object away is upkeep's, and `moving.py`'s.
 
 A move is a copy, then a delete, and may stop anywhere (hazard 15): what is there twice is folded once, because the consumed set
 decides, and a rebuild reads both places by the id. A segment may be moved when every head that reads its domain has consumed it.

@@ -5,6 +5,7 @@ Spark and fresh reads then refuse the same events. What must never enter: what a
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from arco.fold.vocabulary import BUCKET, Kind, Row, Table, bucket_of
 from arco.kernel.errors import InvalidInput
 from arco.kernel.identity import partition_id
-from arco.kernel.ids import AssetId, PartitionId
+from arco.kernel.ids import ULID_ALPHABET, AssetId, PartitionId, encode_ulid
 from arco.kernel.partition_boxes import need_ranges, partitions_in
 from arco.kernel.partition_key import PartitionKey
 from arco.ledger.envelope import Event
@@ -30,15 +31,38 @@ _RANGES = {Kind.LONG: (_LONG_MIN, _LONG_MAX), Kind.MOMENT: (_MOMENT_MIN, _MOMENT
 def order(*parts: int | str) -> str:
     """A text that compares as its parts do, one after the other. Numbers get leading zeros; texts that are compared are ULIDs.
 
-    The last two parts are the position and the id of an event, so that two contributions are equal only if they are one.
+    Among the last parts are the position and the id of an event, so that two contributions are equal only if they are one.
     """
     return ":".join([part if isinstance(part, str) else _padded(part) for part in parts])
 
 
 def told(event: Event, *before: int | str) -> str:
-    """The order of what an event says: what decides first, then where the event stands."""
+    """The order of what an event says, for groups that the first wins: what decides first, then where the event stands.
+
+    Of one event that was delivered twice the first delivery wins; there is nothing to tell the deliveries apart by before that.
+    """
     stands = event.position + ":" + event.id
     return f"{order(*before)}:{stands}" if before else stands
+
+
+def told_at(event: Event, at_ms: int, *before: int | str) -> str:
+    """The order of what an event says, for groups that the last wins: what decides first, then when it was so, then the id.
+
+    Never the position: a second delivery has a later one, and would lie over what was said since (docs/adr/0044). `at_ms` and
+    what decides before it must be the same in every delivery. At the end, of deliveries of one event the first wins.
+    """
+    stands = f"{_moment(at_ms)}:{event.id}:{event.position.translate(_BACKWARDS)}"
+    return f"{order(*before)}:{stands}" if before else stands
+
+
+@lru_cache(4096)
+def _moment(at_ms: int) -> str:
+    """A moment as a ULID begins with it: it compares with positions, which orders of before have in this place."""
+    return encode_ulid(min(max(at_ms, 0), _ULID_MS_MAX) << 80)
+
+
+_ULID_MS_MAX = 2**48 - 1
+_BACKWARDS = str.maketrans(ULID_ALPHABET, ULID_ALPHABET[::-1])
 
 
 def json_text(value: Any) -> str:

@@ -21,6 +21,7 @@ from arco.storage.keys import Domain, Head, Key, Phase, ReceiptKey, SegmentKey, 
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 
+_LEDGER = "ledger/"
 _PENDING = f"/iceberg/{Phase.PENDING.value}/"
 
 
@@ -33,16 +34,31 @@ class Batches:
     receipts: int = FOLD_BATCH_RECEIPTS_MAX
 
 
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Segments that were consumed and lie in the ledger still, of those written before a moment of the store's own clock."""
+
+    segments: int = 0
+    before_ms: int = 0
+
+
 @dataclass(slots=True)
 class Found:
     """What a look at the ledger showed. Names are short, as lists spell them.
 
-    `seen` are consumed names that are still there; None if the look was no complete listing.
+    `seen` are consumed names that are still there; None if the look was no complete listing. `consumed_ms` is when each segment
+    among them was written, `newest_ms` when anything was.
     """
 
     segments: dict[str, int] = field(default_factory=dict)
     receipts: list[str] = field(default_factory=list)
     seen: set[str] | None = None
+    consumed_ms: list[int] = field(default_factory=list)
+    newest_ms: int = 0
+
+    def crowd(self, grace_s: float) -> Crowd:
+        before_ms = self.newest_ms - int(grace_s * 1000)
+        return Crowd(sum(one < before_ms for one in self.consumed_ms), before_ms)
 
     def batch(self, limits: Batches) -> tuple[list[str], list[str]]:
         """The oldest segments and receipts, as many as one round takes; at least one of each that there is."""
@@ -85,9 +101,12 @@ class Finder:
             if _PENDING in entry.key:
                 continue  # there are as many of these as commits: none is worth reading its name
             name = self._lists.short(entry.key)
+            found.newest_ms = max(found.newest_ms, entry.modified_ms)
             if name in consumed:
                 if found.seen is not None:
                     found.seen.add(name)
+                if name.startswith(_LEDGER):
+                    found.consumed_ms.append(entry.modified_ms)
                 continue
             match key_of(entry.key):
                 case SegmentKey():

@@ -6,7 +6,7 @@ Nothing counts before the swing, and the swing is conditional on exactly the hea
 the way leaves objects that nobody names. Who loses reads and lists again, and publishes what it has if all of that still waits,
 or folds the difference. A round without anything new costs the head and the listing.
 
-What must never enter: how events become rows (`Work`), and deleting.
+What must never enter: how events become rows (`Work`), and deleting (`moving.py` takes away what it has copied).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ import msgspec
 
 from arco.fold.consumed import Consumed, ConsumedLists, Loaded
 from arco.fold.dead_letters import write_letters
-from arco.fold.finding import Batches, Finder, Found
+from arco.fold.finding import Batches, Crowd, Finder, Found
 from arco.fold.gaps import gaps_of, still_open
 from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
@@ -28,20 +28,31 @@ from arco.fold.work import Appended, Folded, StateFile, Work
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.kernel.ids import UlidSource
-from arco.kernel.limits import CONSUMED_LISTS_MAX, FOLD_GAPS_MAX, SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import (
+    CONSUMED_LISTS_MAX,
+    FOLD_CROWD_SEGMENTS_MAX,
+    FOLD_GAPS_MAX,
+    SWAP_ATTEMPTS_MAX,
+    UPKEEP_GRACE_S,
+)
 from arco.ledger.segment_numbers import Ranges, united
 from arco.storage.keys import Head
 from arco.storage.readback import pause_s
 
 Tell = Callable[[], Awaitable[Sequence[str]]]
-"""Tells the ledger what tier 1 has not told it yet; the names of the segments that this took."""
+"""Tells the ledger what tier 1 and dead deployers have not told it; the names of the segments that tier 1 took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a folder works. `listing` off: only what was notified is folded."""
+    """How a folder works. `listing` off: only what was notified is folded.
+
+    Past `crowd_max` consumed segments that are older than `grace_s` the fold moves them aside (`moving.py`).
+    """
 
     listing: bool = True
+    crowd_max: int = FOLD_CROWD_SEGMENTS_MAX
+    grace_s: float = UPKEEP_GRACE_S
     batches: Batches = field(default_factory=Batches)
     caps: Caps = field(default_factory=Caps)
     lists_max: int = CONSUMED_LISTS_MAX
@@ -51,7 +62,8 @@ class Settings:
 class Round:
     """What one round came to. `segments` and `receipts` are those it consumed; `more`, whether it left some for the next.
 
-    `unreadable` are receipts that say nothing: they are left where they are, and `arco verify` explains them.
+    `unreadable` are receipts that say nothing: they are left where they are, and `arco verify` explains them. `crowd` is what was
+    consumed earlier and lies there still.
     """
 
     standing: Standing[Manifest]
@@ -62,6 +74,7 @@ class Round:
     more: bool = False
     unreadable: tuple[str, ...] = ()
     appended: tuple[Appended, ...] = ()
+    crowd: Crowd = field(default_factory=Crowd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,7 @@ class Folding:
             if not found.segments and not found.receipts:
                 told = await self._report_gaps(standing, consumed, found)
                 if told is not None:
-                    return Round(told)
+                    return Round(told, crowd=found.crowd(self.settings.grace_s))
                 continue
             if ready is None or not ready.still_waits(found):
                 ready = await self._prepare(head, found)
@@ -124,7 +137,7 @@ class Folding:
                 continue
             published = await self._publish(standing, consumed, found, ready)
             if published is not None:
-                return _round(published, found, ready)
+                return _round(published, found, ready, found.crowd(self.settings.grace_s))
         raise Conflict(f"the head {head} was swung by others {SWAP_ATTEMPTS_MAX} times in a row")
 
     def _need_turn(self, standing: Standing[Manifest]) -> None:
@@ -133,7 +146,7 @@ class Folding:
             raise Fenced(f"the head {standing.head} has epoch {standing.epoch}, this folder only {self.epoch}")
 
     async def hear_names(self) -> None:
-        """Begin with what tier 1 did and nobody told the ledger. Who does not list is notified of it."""
+        """Begin with what was done to names and assets and nobody told the ledger. Who does not list is notified of it."""
         told = await self._tell() if self._tell is not None else ()
         if told and not self.settings.listing:
             await notify(self.heads.store, self.heads.scope, told, self.heads.clock, self.heads.entropy)
@@ -212,7 +225,7 @@ class Folding:
         return await self.heads.publish(standing, manifest)
 
 
-def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
+def _round(published: Standing[Manifest], found: Found, ready: _Ready, crowd: Crowd) -> Round:
     known = ready.consumed.names | set(ready.unreadable)
     return Round(
         published,
@@ -223,6 +236,7 @@ def _round(published: Standing[Manifest], found: Found, ready: _Ready) -> Round:
         more=bool(found.segments.keys() - known or set(found.receipts) - known),
         unreadable=ready.unreadable,
         appended=ready.folded.appended,
+        crowd=crowd,
     )
 
 

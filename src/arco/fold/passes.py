@@ -1,4 +1,5 @@
 """One pass over all heads: names are told, what is new is folded, what passed a cap is merged, and the root names the result.
+Where much was consumed and lies in the ledger still, it is moved aside.
 
 A head that cannot be folded now does not keep the others waiting, and the root is brought up to date with what there is.
 """
@@ -11,6 +12,7 @@ from arco.fold.folding import ALL_HEADS, Folding, Round
 from arco.fold.heads import Standing
 from arco.fold.manifests import Manifest, RootManifest
 from arco.fold.merging import merge
+from arco.fold.moving import move_crowd
 from arco.fold.tables import FOLDED_FROM
 from arco.kernel.errors import ArcoError
 from arco.storage.keys import Domain, Head
@@ -27,16 +29,18 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why.
+    """What a pass came to. `merged` are heads that have a new base; `failed`, those that were left as they are, and why;
+    `moved`, how many consumed segments went to the archive.
 
     `synced` says how long ago what was folded had been told, when the root named it.
-    `catalog` among those that failed stands for tier 1: the ledger was not told of everything that it did.
+    `catalog` among those that failed: the ledger was not told of everything that tier 1 did, or that was deployed.
     """
 
     root: Standing[RootManifest]
     rounds: dict[Head, Round] = field(default_factory=dict)
     merged: tuple[Head, ...] = ()
     failed: dict[Head, ArcoError] = field(default_factory=dict)
+    moved: int = 0
     took_s: float = 0.0
     synced: tuple[Synced, ...] = ()
 
@@ -63,7 +67,12 @@ async def fold_pass(folding: Folding, heads: Sequence[Head] = ALL_HEADS) -> Pass
         seen.append(base or rounds[head].standing)
     root = await folding.heads.publish_cut(seen)
     synced = _synced(rounds.values(), folding.heads.clock.now_ms())
-    return Pass(root, rounds, tuple(merged), failed, synced=synced)
+    try:
+        moved = await move_crowd(folding, rounds)
+    except ArcoError as error:
+        failed |= {head: error for head, done in rounds.items() if done.crowd.segments > folding.settings.crowd_max}
+        moved = 0
+    return Pass(root, rounds, tuple(merged), failed, moved, synced=synced)
 
 
 def _synced(rounds: Iterable[Round], now_ms: int) -> tuple[Synced, ...]:

@@ -43,8 +43,9 @@ _TOLD_MAX = 100_000
 class _Before:
     """What a commit finds in the metadata file before it: everything else is new."""
 
-    schemas: frozenset[int]
-    snapshots: frozenset[int]
+    schemas: frozenset[int] = frozenset()
+    snapshots: frozenset[int] = frozenset()
+    current: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class ReceiptEvents:
         """What there was before a commit; None if nobody can tell."""
         location = commit.previous_metadata_location
         if location is None:
-            return _Before(frozenset(), frozenset())
+            return _Before()
         if location not in self._before:
             await self._document(location)
         return self._before[location]
@@ -204,7 +205,8 @@ def _kind(document: dict[str, Any] | None, location: str) -> str:
 def _as_before(document: dict[str, Any]) -> _Before | None:
     try:
         snapshots = frozenset(int(one["snapshot-id"]) for one in document.get("snapshots") or [])
-        return _Before(frozenset(int(one.get("schema-id", 0)) for one in _schemas(document)), snapshots)
+        schemas = frozenset(int(one.get("schema-id", 0)) for one in _schemas(document))
+        return _Before(schemas, snapshots, _current_snapshot(document))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -222,6 +224,7 @@ def _metadata(document: dict[str, Any], before: _Before | None, commit: Publishe
             schemas=[one for one in _schemas(document) if (i := one.get("schema-id", 0)) not in known or i == current],
             current=next((one for one in snapshots if one.snapshot_id == commit.snapshot_id), None),
             added=_added(snapshots, before),
+            moved=None if before is None else _current_snapshot(document) != before.current,
         )
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration):
         return None
@@ -240,6 +243,12 @@ def _current_schema(document: dict[str, Any]) -> int | None:
     last = _schemas(document)[-1].get("schema-id", 0) if _schemas(document) else None
     current = document.get("current-schema-id", last)
     return None if current is None else int(current)
+
+
+def _current_snapshot(document: dict[str, Any]) -> int | None:
+    """What is read on main. Writers of the first format version say -1 where there is nothing."""
+    found = document.get("current-snapshot-id")
+    return None if found is None or int(found) == -1 else int(found)
 
 
 def _added(snapshots: list[CommittedSnapshot], before: _Before | None) -> tuple[CommittedSnapshot, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from arco.fold import shredding_names
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, told, told_at
 from arco.fold.tables import ASSETS, DECLARED_SCHEMAS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
@@ -70,15 +70,15 @@ def asset_deployed(event: Event) -> Iterator[Contribution]:
         definition=json_text(it.definition),
         deployed_at=event.time.time_ms,
         deployed_by=it.who,
-        deployed_order=told(event, it.generation),
+        deployed_order=told_at(event, event.time.time_ms, it.generation),
         retired=False,
-        standing_order=told(event, it.generation),
+        standing_order=told_at(event, event.time.time_ms, it.generation),
     )
 
 
 def asset_removed(event: Event) -> Iterator[Contribution]:
     it = said.AssetRemoved.of(event)
-    yield _ASSET({"asset_id": it.asset_id}, retired=True, standing_order=told(event, it.generation))
+    yield _ASSET({"asset_id": it.asset_id}, retired=True, standing_order=told_at(event, event.time.time_ms, it.generation))
 
 
 def schema_registered(event: Event) -> Iterator[Contribution]:
@@ -102,7 +102,7 @@ def schema_registered(event: Event) -> Iterator[Contribution]:
             declared_at=event.time.time_ms,
             declared_order=told(event),
             counted_at=event.time.time_ms,
-            counted_order=told(event, it.generation),
+            counted_order=told_at(event, event.time.time_ms, it.generation),
         )
 
 

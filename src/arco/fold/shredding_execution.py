@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
 from arco.fold.partition_counts import Size, sizes_of
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, SETTLED_OUTPUTS, TASKS
 from arco.kernel.errors import InvalidInput
@@ -31,10 +31,12 @@ def run_created(event: Event) -> Iterator[Contribution]:
         triggered_by=it.triggered_by,
         tasks_planned=it.tasks,
         created_at=created_at,
+        job=it.job,
         created_order=told(event),
         state="running",
         started_at=created_at,
-        state_order=told(event, _BEGUN),
+        # When it was created is not in what every delivery says; which of two beginnings is shown does not matter.
+        state_order=told_at(event, 0, _BEGUN),
     )
 
 
@@ -57,7 +59,9 @@ def run_completed(event: Event) -> Iterator[Contribution]:
         task_states=json_text(it.tasks),
         started_at=it.started_ms,
         ended_at=it.ended_ms,
-        state_order=told(event, _ENDED),
+        message=it.message,
+        told_by=event.source,
+        state_order=told_at(event, it.ended_ms, _ENDED),
     )
 
 
@@ -70,11 +74,11 @@ def task_started(event: Event) -> Iterator[Contribution]:
         partitions=ranges_text(it.partitions),
         about_order=told(event, 0),
         worker=it.worker,
-        begun_order=told(event, it.attempt),
+        begun_order=told_at(event, it.started_ms, it.attempt),
         state="running",
         attempt=it.attempt,
         started_at=it.started_ms,
-        state_order=told(event, it.attempt, _BEGUN),
+        state_order=told_at(event, it.started_ms, it.attempt, _BEGUN),
     )
 
 
@@ -91,7 +95,7 @@ def task_ended(event: Event) -> Iterator[Contribution]:
         ended_at=it.ended_ms,
         failure_class=it.failure_class,
         message=it.message,
-        state_order=told(event, it.attempts, _ENDED),
+        state_order=told_at(event, it.ended_ms, it.attempts, _ENDED),
     )
 
 
@@ -130,8 +134,7 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
     current = {
         **shared,
         "materialization_id": it.materialization_id,
-        # Not by the position of the event: a second delivery has a later one (docs/adr/0016).
-        "current_order": told(event, it.sequence_number or 0, it.published_ms, it.materialization_id),
+        "current_order": told_at(event, it.published_ms, it.sequence_number or 0, it.published_ms, it.materialization_id),
         "first_published_at": it.published_ms,
         "begun_order": told(event, it.published_ms, it.materialization_id),
     }

@@ -5,19 +5,19 @@ commits, and nothing else here.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, assert_never
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, told, told_at
 from arco.fold.tables import COLUMNS, ICEBERG_COMMITS, ICEBERG_TABLES, METRICS_REPORTS, SCHEMAS
 from arco.iceberg.schemas import columns
 from arco.ledger import iceberg_events as said
 from arco.ledger.envelope import Event
+from arco.ledger.receipts import SourceKind
 
 _COMMIT, _TABLE, _REPORT = RowMaker(ICEBERG_COMMITS), RowMaker(ICEBERG_TABLES), RowMaker(METRICS_REPORTS)
 _SCHEMA, _COLUMN = RowMaker(SCHEMAS), RowMaker(COLUMNS)
 
-_SERVO, _TABLE_KIND = "servo", "table"
-_SOURCES = {_SERVO: "servo", "register": "admin"}
+_TABLE_KIND = "table"
 
 
 def table_committed(event: Event) -> Iterator[Contribution]:
@@ -52,7 +52,7 @@ SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
 
 def asset_of(it: said.TableCommitted) -> tuple[str, str] | None:
     """The asset that a commit of Servo was made for: its id and its name then."""
-    if it.source != _SERVO or it.metadata is None or it.metadata.current is None:
+    if it.source != SourceKind.SERVO or it.metadata is None or it.metadata.current is None:
         return None
     summary = it.metadata.current.summary
     asset_id, asset = summary.get("arco.asset-id"), summary.get("arco.asset")
@@ -72,7 +72,7 @@ def _commit(event: Event, it: said.TableCommitted) -> Contribution:
         sequence_number=None if metadata is None else metadata.last_sequence_number,
         schema_id=None if metadata is None else metadata.current_schema_id,
         operation=None if added is None else added.operation,
-        source=_SOURCES.get(it.source, "external"),
+        source=_source(it.source),
         principal=it.principal,
         client=it.client,
         run_id=summary.get("arco.run-id"),
@@ -92,15 +92,14 @@ def _table(event: Event, it: said.TableCommitted) -> Contribution:
     metadata = it.metadata
     current = None if metadata is None else metadata.current
     summary = {} if current is None else current.summary
-    newest = told(event, it.commit_number, 1 if metadata is not None else 0)
+    newest = told_at(event, it.committed_ms, it.commit_number, 1 if metadata is not None else 0)
     more: dict[str, Any] = {}
     made_for = asset_of(it)
     if made_for is not None:
         more |= {"asset_id": made_for[0], "asset": made_for[1], "made_for_order": newest}
-    # A commit that adds no snapshot changes no rows, whoever made it.
-    if it.source != _SERVO and _added(it) is not None:
+    if it.source != SourceKind.SERVO and metadata is not None and _moved(it):
         more |= {
-            "external_sequence_number": None if metadata is None else metadata.last_sequence_number,
+            "external_sequence_number": _standing_number(it, metadata),
             "external_commit_at": it.committed_ms,
             "external_principal": it.principal,
             "outside_order": newest,
@@ -141,6 +140,41 @@ def _schema(event: Event, it: said.TableCommitted, schema: dict[str, Any]) -> It
             ordinal=ordinal,
             seen_order=seen,
         )
+
+
+def _source(kind: str) -> str:
+    try:
+        known = SourceKind(kind)
+    except ValueError:
+        return "external"  # a later version's own: what it did was checked by nobody here
+    match known:
+        case SourceKind.SERVO:
+            return "servo"
+        case SourceKind.REGISTER | SourceKind.UPKEEP:
+            return "admin"
+        case SourceKind.ICEBERG_REST:
+            return "external"
+        case _:
+            assert_never(known)
+
+
+def _moved(it: said.TableCommitted) -> bool:
+    """Whether other rows are read on main since a commit. One that wrote to a branch alone changed none there, and one that went
+    back to an old snapshot, or on to one of a branch, did, though it added none."""
+    if it.metadata is None:
+        return False
+    if it.metadata.moved is not None:
+        return it.metadata.moved
+    return any(one.snapshot_id == it.snapshot_id for one in it.metadata.added)
+
+
+def _standing_number(it: said.TableCommitted, metadata: said.CommittedMetadata) -> int:
+    """Where a commit stands among the publishes of its table: everything with a smaller number was there before it.
+
+    One that went to a snapshot that was there has no number of its own; it stands before the next that is given.
+    """
+    is_new = any(one.snapshot_id == it.snapshot_id for one in metadata.added)
+    return metadata.last_sequence_number + (0 if is_new else 1)
 
 
 def _added(it: said.TableCommitted) -> said.CommittedSnapshot | None:

@@ -2,28 +2,31 @@
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
-from arco.fold.contributions import Contribution, RowMaker, ranges_text, told
+from arco.fold.contributions import Contribution, RowMaker, ranges_text, told, told_at
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
 from arco.ledger import lineage_events as said
 from arco.ledger.envelope import Event
 
 _EDGE, _EXECUTION, _COLUMN = RowMaker(LINEAGE_EDGES), RowMaker(LINEAGE_EXECUTIONS), RowMaker(LINEAGE_COLUMNS)
-_BY_HAND = "hand"
 
 
 def lineage_recorded(event: Event) -> Iterator[Contribution]:
     it = said.LineageRecorded.of(event)
-    seen_at, stands = event.time.time_ms, told(event)
+    seen_at, first, last = event.time.time_ms, told(event), told_at(event, event.time.time_ms)
     for edge in it.edges:
         source, target = _ends(edge)
         edge_id = edge.edge_id or _edge_between(source, target, edge.kind)
-        # What a person says stands until a person takes it back; what a run saw needs nobody's word.
-        standing = (
-            {"removed": False, "owner": it.who, "description": it.why, "standing_order": stands}
-            if it.method == _BY_HAND
-            else {}
+        # What a person says stands until a person takes it back; what a run saw needs nobody's word, and nobody takes it back.
+        more: dict[str, Any] = (
+            {"removed": False, "owner": it.who, "description": it.why, "standing_order": last}
+            if it.method == said.BY_HAND
+            else {"seen_by": it.method, "seen_order": first}
         )
+        if edge.columns is not None:
+            unmapped = list(edge.columns.unmapped)
+            more |= {"column_coverage": edge.columns.coverage, "unmapped_columns": unmapped, "mapped_order": last}
         yield _EDGE(
             {"edge_id": edge_id},
             source_id=source,
@@ -33,14 +36,14 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
             target=edge.downstream,
             edge_kind=edge.kind,
             recorded_by=it.method,
-            about_order=stands,
+            about_order=first,
             first_run_id=it.run_id,
             first_seen_at=seen_at,
-            first_order=stands,
+            first_order=first,
             last_run_id=it.run_id,
             last_seen_at=seen_at,
-            last_order=stands,
-            **standing,
+            last_order=last,
+            **more,
         )
         if it.run_id is not None:
             yield _EXECUTION(
@@ -52,15 +55,15 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
                 target_partitions=None if edge.downstream_partitions is None else ranges_text(edge.downstream_partitions),
                 at=seen_at,
                 position=event.position,
-                went_order=stands,
+                went_order=first,
             )
         yield from _columns(event, edge, edge_id)
 
 
 def lineage_removed(event: Event) -> Iterator[Contribution]:
-    it = said.LineageRemoved.of(event)
+    it, last = said.LineageRemoved.of(event), told_at(event, event.time.time_ms)
     for edge_id in it.edge_ids:
-        yield _EDGE({"edge_id": edge_id}, removed=True, owner=it.who, description=it.why, standing_order=told(event))
+        yield _EDGE({"edge_id": edge_id}, removed=True, owner=it.who, description=it.why, standing_order=last)
 
 
 def as_it_came(_event: Event) -> Iterator[Contribution]:
@@ -87,7 +90,7 @@ def _columns(event: Event, edge: said.Edge, edge_id: str) -> Iterator[Contributi
                 reason=edge.columns.reason,
                 transform_fingerprint=edge.transform,
                 seen_at=event.time.time_ms,
-                mapping_order=told(event),
+                mapping_order=told_at(event, event.time.time_ms),
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from arco.fold.contributions import Contribution, RowMaker, told
+from arco.fold.contributions import Contribution, RowMaker, told, told_at
 from arco.fold.tables import CATALOG_TABLES
 from arco.kernel.errors import InvalidInput
 from arco.ledger import catalog_events as said
@@ -38,7 +38,7 @@ def table_created(event: Event) -> Iterator[Contribution]:
         it,
         created_at=event.time.time_ms,
         created_by=it.who,
-        created_order=placed,
+        created_order=told(event, it.sequence, it.place),
         asset_id=it.asset_id,
         kind=it.kind,
         format=it.format,
@@ -105,7 +105,7 @@ def _row(it: said.NameChange, **more: Any) -> Contribution:
 
 
 def _order(event: Event, it: said.NameChange) -> str:
-    return told(event, it.sequence, it.place)
+    return told_at(event, event.time.time_ms, it.sequence, it.place)
 
 
 def _named(event: Event, it: said.TableCreated | said.TableRenamed | said.TableRestored) -> dict[str, Any]:

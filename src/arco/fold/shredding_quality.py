@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
 from arco.fold.tables import QUALITY_RESULTS, QUARANTINES
 from arco.ledger import quality_events as said
 from arco.ledger.envelope import Event
@@ -57,7 +57,7 @@ def _standing(event: Event, it: said.PartitionQuarantined | said.PartitionReleas
         why=it.why,
         materialization_id=it.materialization_id,
         said_at=event.time.time_ms,
-        said_order=told(event),
+        said_order=told_at(event, event.time.time_ms),
     )
 
 

@@ -1,8 +1,9 @@
 """What can be found, as words: assets by their names, tags, owners and descriptions, tables by their names, all by their columns.
 
 A posting is never taken back. Whoever reads one looks whether its subject still has that word, so a rename costs nothing here.
-What people say of a table (tags, owner, description) stands under no namespace as well: they say it by the table's identity,
-before and after it is moved to another. Readers look there beside the namespace that they were asked for.
+What people say of a table (tags, owner, description), and the columns of one that no project made, stand under no namespace as
+well: they are told by the table's identity, before and after it is moved to another. Readers look there beside the namespace
+that they were asked for.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from arco.iceberg.schemas import columns
 from arco.ledger import catalog_events as said
 from arco.ledger import iceberg_events as iceberg
 from arco.ledger.envelope import Event
+from arco.ledger.receipts import SourceKind
 
 _POSTING, _TRIGRAM = RowMaker(POSTINGS), RowMaker(TRIGRAMS)
 
@@ -108,14 +110,24 @@ def table_described(event: Event) -> Iterator[Contribution]:
 
 
 def table_committed(event: Event) -> Iterator[Contribution]:
-    """Columns of a table that a project made. Of other tables a commit says no name."""
+    """Columns of a table: of one that a project made under the asset's name. Of other tables a commit says no name."""
     it = iceberg.TableCommitted.of(event)
-    made_for = asset_of(it)
-    if made_for is None or it.metadata is None or not namespace_of(made_for[1]):
+    subject = _committed(it)
+    if subject is None or it.metadata is None:
         return
-    asset_id, asset = made_for
     names = [column.path[-1] for schema in it.metadata.schemas for column in columns(schema) if column.kind == "field"]
-    yield from postings(event, Subject(namespace_of(asset), asset_id, "asset", asset), [("column", _each(names))])
+    yield from postings(event, subject, [("column", _each(names))])
+
+
+def _committed(it: iceberg.TableCommitted) -> Subject | None:
+    """What the columns of a commit are found by. Servo's tables are told with their first rows; of views nobody knows columns."""
+    if it.source != SourceKind.SERVO:
+        return Subject(ANYWHERE, it.table_uuid, "table", "") if it.kind == "table" else None
+    made_for = asset_of(it)
+    if made_for is None or not namespace_of(made_for[1]):
+        return None
+    asset_id, asset = made_for
+    return Subject(namespace_of(asset), asset_id, "asset", asset)
 
 
 def not_here(_event: Event) -> Iterator[Contribution]:

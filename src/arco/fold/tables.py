@@ -10,6 +10,7 @@ Partitions and lineage of ranges: a publish of a range has one row per partition
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
@@ -24,6 +25,12 @@ def _columns_of(kind: Kind) -> Callable[..., Column]:
 
 _text, _long, _real = _columns_of(Kind.TEXT), _columns_of(Kind.LONG), _columns_of(Kind.REAL)
 _flag, _moment, _texts = _columns_of(Kind.FLAG), _columns_of(Kind.MOMENT), _columns_of(Kind.TEXTS)
+
+
+def _added(column: Column) -> Column:
+    """A column that files of before do not have."""
+    return replace(column, later=True)
+
 
 _NAMED_THEN = _text("asset", "the name of the asset at the time")
 _WHO_MADE_IT = (_text("materialization_id"), _text("run_id"), _text("task_id"), _NAMED_THEN)
@@ -47,6 +54,7 @@ RUNS = Table(
                 _text("triggered_by"),
                 _long("tasks_planned"),
                 _moment("created_at"),
+                _added(_text("job", "what another system calls it")),
             ),
         ),
         Group(
@@ -62,6 +70,8 @@ RUNS = Table(
                 _text("task_states", "how many tasks ended in which state, as JSON"),
                 _moment("started_at"),
                 _moment("ended_at"),
+                _added(_text("message", "why it ended so, where somebody said it")),
+                _added(_text("told_by", "who says how it ended: arco/servo, or the source of another system's events")),
             ),
         ),
     ),
@@ -282,7 +292,24 @@ LINEAGE_EDGES = Table(
         ),
         Group("first", Wins.FIRST, (_text("first_run_id"), _moment("first_seen_at"))),
         Group("last", Wins.LAST, (_text("last_run_id"), _moment("last_seen_at"))),
-        Group("standing", Wins.LAST, (_flag("removed", "somebody took it back"), _text("owner"), _text("description"))),
+        Group(
+            "standing",
+            Wins.LAST,
+            (
+                _flag("removed", "somebody took back what was said by hand; an edge that has `seen_by` stays"),
+                _text("owner"),
+                _text("description"),
+            ),
+        ),
+        Group("seen", Wins.FIRST, (_added(_text("seen_by", "whose word it is, if it is not that of people alone")),)),
+        Group(
+            "mapped",
+            Wins.LAST,
+            (
+                _added(_real("column_coverage", "the share of the target's columns that are mapped, where it is known")),
+                _added(_texts("unmapped_columns")),
+            ),
+        ),
     ),
     "edge_id",
 )
@@ -450,7 +477,10 @@ ICEBERG_TABLES = Table(
             "outside",
             Wins.LAST,
             (
-                _long("external_sequence_number", "of the newest commit that Servo did not make"),
+                _long(
+                    "external_sequence_number",
+                    "of the newest change of others to what is read: a smaller one was there before it",
+                ),
                 _moment("external_commit_at"),
                 _text("external_principal"),
             ),
@@ -476,7 +506,7 @@ ICEBERG_COMMITS = Table(
                 _long("sequence_number"),
                 _long("schema_id"),
                 _text("operation"),
-                _text("source", "servo, external, admin"),
+                _text("source", "servo, external; admin: a registration, or upkeep"),
                 _text("principal"),
                 _text("client"),
                 _text("run_id"),
@@ -487,7 +517,7 @@ ICEBERG_COMMITS = Table(
                 _long("deleted_files"),
                 _text("summary", "as JSON"),
                 _moment("committed_at"),
-                Column("transaction", Kind.TEXT, "what it became visible with: all commits that say the same", later=True),
+                _added(_text("transaction", "what it became visible with: all commits that say the same")),
             ),
         ),
     ),

@@ -15,11 +15,12 @@ if TYPE_CHECKING:  # a clock brings asyncio along, and whoever only reads an id 
     from arco.kernel.clock import Clock
     from arco.kernel.entropy import Entropy
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_CROCKFORD_VALUE = {char: value for value, char in enumerate(_CROCKFORD)}
+ULID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""The characters of a ULID, in their order: Crockford's base 32."""
+_CROCKFORD_VALUE = {char: value for value, char in enumerate(ULID_ALPHABET)}
 _ULID_CHARS = 26
 # Two characters at a time, for the many ids of a batch.
-_PAIRS = tuple(first + second for first in _CROCKFORD for second in _CROCKFORD)
+_PAIRS = tuple(first + second for first in ULID_ALPHABET for second in ULID_ALPHABET)
 _PAIR_SHIFTS = tuple(range(120, -10, -10))
 _ULID_RANDOM_BITS = 80
 _ULID_RANDOM_MASK = (1 << _ULID_RANDOM_BITS) - 1

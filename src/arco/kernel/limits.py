@@ -282,6 +282,11 @@ FOLD_BATCH_BYTES_MAX = 256 * 1024 * 1024
 FOLD_BATCH_RECEIPTS_MAX = 1_000
 FOLD_READS_MAX = 32
 
+# Consumed segments older than upkeep's grace that may lie in the ledger before the fold moves them aside itself, and how many of
+# them one pass moves. Each round lists all of them.
+FOLD_CROWD_SEGMENTS_MAX = 5_000
+FOLD_MOVES_MAX = 5_000
+
 # New names tried for one object of the fold before the source of names is reported as broken.
 FOLD_NAME_ATTEMPTS_MAX = 4
 

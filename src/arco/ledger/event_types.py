@@ -21,11 +21,16 @@ from arco.storage.keys import Domain
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """One type. `posted`: other systems may send it; the others are said by Arco alone."""
+    """One type. `posted`: other systems may send it; the others are said by Arco alone.
+
+    `says_when`: of several that speak of one thing the one with the latest `time` counts, so whoever may send one again has to
+    say it. The time at which it was taken would be another one each time.
+    """
 
     name: EventType
     payload: type[msgspec.Struct]
     posted: bool = False
+    says_when: bool = False
 
     @property
     def domain(self) -> Domain:
@@ -45,10 +50,10 @@ def _kinds() -> tuple[EventKind, ...]:
         EventKind(e.OUTPUT_DISCARDED, e.OutputDiscarded),
         EventKind(e.RUN_COMPLETED, e.RunCompleted, posted=True),
         EventKind(q.CHECK_EXECUTED, q.CheckExecuted, posted=True),
-        EventKind(q.PARTITION_QUARANTINED, q.PartitionQuarantined, posted=True),
-        EventKind(q.PARTITION_RELEASED, q.PartitionReleased, posted=True),
-        EventKind(li.LINEAGE_RECORDED, li.LineageRecorded, posted=True),
-        EventKind(li.LINEAGE_REMOVED, li.LineageRemoved, posted=True),
+        EventKind(q.PARTITION_QUARANTINED, q.PartitionQuarantined, posted=True, says_when=True),
+        EventKind(q.PARTITION_RELEASED, q.PartitionReleased, posted=True, says_when=True),
+        EventKind(li.LINEAGE_RECORDED, li.LineageRecorded, posted=True, says_when=True),
+        EventKind(li.LINEAGE_REMOVED, li.LineageRemoved, posted=True, says_when=True),
         EventKind(li.OPENLINEAGE_RECEIVED, li.OpenLineageReceived),
         EventKind(c.DEPLOYMENT_CREATED, c.DeploymentCreated),
         EventKind(c.ASSET_DEPLOYED, c.AssetDeployed),

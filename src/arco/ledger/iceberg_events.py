@@ -80,6 +80,7 @@ class CommittedMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     `schemas` has the current one and those that are new with this commit, as Iceberg writes them; all of them if the file before
     is gone. `added` are the snapshots that are new with this commit, on whatever branch; the newest if the file before is gone.
+    `moved`: whether what is read on main is another snapshot than before, a new one or an old one; null if nobody can tell.
     """
 
     format_version: int
@@ -89,6 +90,7 @@ class CommittedMetadata(msgspec.Struct, frozen=True, kw_only=True):
     schemas: list[dict[str, Any]]
     current: CommittedSnapshot | None
     added: tuple[CommittedSnapshot, ...]
+    moved: bool | None = None
 
 
 class TableCommitted(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ OPENLINEAGE_RECEIVED = EventType("lineage.openlineage_received.v1")
 
 Method = Literal["servo", "hand", "openlineage", "sql", "plan"]
 """Whose word an edge is: a run's own, a person's, another system's, an analysis of SQL or of a Spark plan."""
+BY_HAND: Method = "hand"
 
 Confidence = Literal["high", "medium", "low"]
 

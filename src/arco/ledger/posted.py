@@ -41,6 +41,11 @@ def posted_draft(value: object, scope: Scope, own_key: str | None = None) -> Dra
     kind = _kind(given)
     _check_data(given, kind)
     event_id, key = _identity(given, own_key)
+    at_ms = _time_ms(given)
+    if kind.says_when and at_ms is None and (event_id or key):
+        raise InvalidInput(
+            "time is missing", hint=f"say when it happened: a {kind.name} that may be sent again has one time"
+        )
     return Draft(
         type=kind.name,
         source=_source(given),
@@ -53,7 +58,7 @@ def posted_draft(value: object, scope: Scope, own_key: str | None = None) -> Dra
         correlationid=given.get("correlationid"),
         causationid=None if "causationid" not in given else EventId(given["causationid"]),
         traceparent=given.get("traceparent"),
-        time_ms=_time_ms(given),
+        time_ms=at_ms,
         extensions={name: item for name, item in given.items() if name not in _KNOWN},
     )
 

@@ -5,6 +5,7 @@ it is read; when a receipt is written is the catalog's (`catalog/receipts.py`), 
 """
 
 import hashlib
+from enum import StrEnum
 
 import msgspec
 
@@ -15,10 +16,19 @@ from arco.kernel.scope import Scope
 from arco.storage.keys import Day, Phase, ReceiptKey
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Who moved the pointer."""
+class SourceKind(StrEnum):
+    """What moved a pointer: a client of the catalog, a run, a registration, or upkeep."""
 
-    kind: str = "iceberg-rest"
+    ICEBERG_REST = "iceberg-rest"
+    SERVO = "servo"
+    REGISTER = "register"
+    UPKEEP = "upkeep"
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Who moved the pointer. `kind` is a `SourceKind`, or what a later version calls its own."""
+
+    kind: str = SourceKind.ICEBERG_REST.value
     principal: str = "anonymous"
     client: str | None = None
 

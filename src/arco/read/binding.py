@@ -14,6 +14,7 @@ from arco.fold.manifests import Manifest, RootManifest
 from arco.fold.tables import MATERIALIZATIONS, RUNS, TASKS
 from arco.fold.time_travel import cut_as_of, cut_at_sequence, cut_by_id
 from arco.kernel.errors import PendingIngestion
+from arco.ledger.payloads import SERVO
 from arco.read.answers import document
 from arco.read.cut import Cut, HeadCut, Layers
 from arco.read.reader import Reader
@@ -88,9 +89,11 @@ class Bindings:
         reader = self._open(cut)
         try:
             runs = await reader.relation(RUNS, run_id)
-            rows = await reader.rows(f"SELECT ended_at, task_states FROM {runs}")
+            rows = await reader.rows(f"SELECT ended_at, task_states, told_by FROM {runs}")
             if not rows or rows[0]["ended_at"] is None:
                 return Ingestion.NONE
+            if rows[0]["told_by"] not in {None, SERVO}:
+                return Ingestion.WHOLE  # others say what they published or do not: nothing more is owed
             tasks = await reader.relation(TASKS, run_id)
             assets = await reader.rows(f"SELECT DISTINCT asset_id FROM {tasks} WHERE asset_id IS NOT NULL")
             made = await reader.relation(MATERIALIZATIONS, [row["asset_id"] for row in assets])

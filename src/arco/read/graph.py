@@ -1,7 +1,7 @@
 """The graph of lineage: edges that stand, walked breadth first from an asset, a level at a time.
 
-A walk visits a node once, so cycles end; edges that somebody took back are not there. What must never enter: partitions, and
-anything about a node but its name.
+A walk visits a node once, so cycles end; edges by hand that somebody took back are not there. What must never enter:
+partitions, and anything about a node but its name.
 """
 
 from array import array
@@ -16,6 +16,7 @@ import msgspec
 from arco.fold.tables import LINEAGE_EDGES
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import LINEAGE_DEPTH_MAX, LINEAGE_NODES_MAX
+from arco.ledger.lineage_events import BY_HAND
 from arco.read.answers import shaped
 from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
@@ -43,6 +44,9 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     last_seen_at: datetime | None
     owner: str | None
     description: str | None
+    seen_by: str | None = None
+    column_coverage: float | None = None
+    unmapped_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ async def graph_of(reader: Reader) -> Graph:
             f"""SELECT {columns} FROM (SELECT e.* REPLACE ({ends}) FROM {relation} e
                 LEFT JOIN {plain} s ON s.catalog_id = source_id LEFT JOIN {plain} t ON t.catalog_id = target_id)
                 WHERE source_id IS NOT NULL AND target_id IS NOT NULL
-                AND NOT coalesce(removed, false) ORDER BY target, source, edge_id"""
+                AND (NOT coalesce(removed, false) OR seen_by IS NOT NULL OR recorded_by <> '{BY_HAND}')
+                ORDER BY target, source, edge_id"""
         )
         return await reader.aside(Graph, edges)
 

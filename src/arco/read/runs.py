@@ -32,6 +32,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None
     started_at: datetime | None
     ended_at: datetime | None
+    job: str | None = None
+    message: str | None = None
+    told_by: str | None = None
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,10 +1,10 @@
 """What can be found, as it is now: the words that assets and tables have today, to hold hits of the search index against."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS
+from arco.fold.tables import ASSETS, COLUMNS, DECLARED_SCHEMAS, ICEBERG_TABLES
 from arco.fold.words import words_of_name, words_of_text
 from arco.read.incarnations import tables_of
 from arco.read.plain_tables import plain_rows
@@ -39,11 +39,14 @@ async def standing_subjects(reader: Reader, candidates: Rows, asked: list[set[st
         return {}
     live = await _live(reader, ids)
     found = {row["asset_id"]: _asset(row) for row in live}
-    # Columns lie elsewhere; they are looked at only where no other field has the words.
-    short = [one for one, now in found.items() if not all(now.places(words) for words in asked)]
-    for one, columns in (await _columns(reader, short)).items():
+    for one, columns in (await _columns(reader, _short(found, asked))).items():
         found[one].words["column"] = _words(columns)
-    return found | await _tables(reader, [one for one in ids if one not in found])
+    return found | await _tables(reader, [one for one in ids if one not in found], asked)
+
+
+def _short(found: dict[str, Standing], asked: list[set[str]]) -> list[str]:
+    """Those whose columns are looked at: they lie elsewhere, and matter only where no other field has the words."""
+    return [one for one, now in found.items() if not all(now.places(words) for words in asked)]
 
 
 async def _live(reader: Reader, ids: list[str]) -> Rows:
@@ -76,23 +79,37 @@ async def _columns(reader: Reader, ids: list[str]) -> dict[str, list[str]]:
         known = newest.get(row["asset_id"])
         if known is None or (row["first_commit_at"], row["table_uuid"]) > (known["first_commit_at"], known["table_uuid"]):
             newest[row["asset_id"]] = row
-    owners = {row["table_uuid"]: row for row in newest.values()}
-    columns = await reader.rows(f"SELECT table_uuid, schema_id, path, name FROM {await reader.relation(COLUMNS, owners)}")
+    owners = {row["table_uuid"]: row["asset_id"] for row in newest.values()}
+    in_tables = await _columns_of_tables(reader, {row["table_uuid"]: row["schema_id"] for row in newest.values()})
     declared = await reader.rows(f"SELECT asset_id, name FROM {await reader.relation(DECLARED_SCHEMAS, ids)}")
     found: dict[str, list[str]] = {one: [] for one in ids}
-    for row in columns:
-        owner = owners[row["table_uuid"]]
-        if row["schema_id"] == owner["schema_id"]:
-            found[owner["asset_id"]].append(row["path"] or row["name"])
+    for uuid, columns in in_tables.items():
+        found[owners[uuid]] += columns
     for row in declared:
         found[row["asset_id"]].append(row["name"])
     return found
 
 
-async def _tables(reader: Reader, ids: list[str]) -> dict[str, Standing]:
+async def _columns_of_tables(reader: Reader, schemas: Mapping[str, int | None]) -> dict[str, list[str]]:
+    """The columns of tables, in the schema that each has now."""
+    rows = await reader.rows(f"SELECT table_uuid, schema_id, path, name FROM {await reader.relation(COLUMNS, schemas)}")
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["schema_id"] == schemas[row["table_uuid"]]:
+            found.setdefault(row["table_uuid"], []).append(row["path"] or row["name"])
+    return found
+
+
+async def _tables(reader: Reader, ids: list[str], asked: list[set[str]]) -> dict[str, Standing]:
     """Tables that no project made, and that stand."""
     rows = await plain_rows(reader, ids) if ids else []
-    return {row["asset_id"]: _asset(row, row["kind"]) for row in rows if not row["retired"]}
+    found = {row["asset_id"]: _asset(row, row["kind"]) for row in rows if not row["retired"]}
+    if short := _short(found, asked):
+        relation = await reader.relation(ICEBERG_TABLES, short)
+        schemas = {row["table_uuid"]: row["schema_id"] for row in await reader.rows(f"SELECT * FROM {relation}")}
+        for uuid, columns in (await _columns_of_tables(reader, schemas)).items():
+            found[uuid].words["column"] = _words(columns)
+    return found
 
 
 def _words(names: Iterable[str]) -> frozenset[str]:

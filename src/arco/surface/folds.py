@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,8 @@ from arco.kernel.errors import ArcoError
 from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
+from arco.servo.deploy.deploying import Deployments
+from arco.servo.deploy.telling import tell_all
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
 
@@ -55,10 +57,18 @@ async def folding_of(
     reach_s = lake.retention.reach_s
     heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy, reach_s=reach_s)
     receipts = ReceiptEvents(heads.store, parts.scope, parts.files.find, parts.clock, parts.entropy)
-    teller = Teller(heads.store, parts.scope, parts.clock, parts.entropy)
+    names = Teller(heads.store, parts.scope, parts.clock, parts.entropy)
+    deployments = Deployments(heads.store, parts.scope, parts.clock, parts.entropy)
+
+    async def tell() -> Sequence[str]:
+        # Who does not list finds neither their heads nor what is told of them.
+        if settings is None or settings.listing:
+            await tell_all(deployments)
+        return await names.tell()
+
     work = OnDemand(home, lake.place, lake.options, parts.scope)
     try:
-        yield Folding(heads, work, settings, receipts=receipts, tell=teller.tell)
+        yield Folding(heads, work, settings, receipts=receipts, tell=tell)
     finally:
         work.close()
 

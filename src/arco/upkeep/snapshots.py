@@ -18,12 +18,12 @@ from arco.iceberg.metadata import TableMetadata
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import ArcoError
 from arco.kernel.ids import new_uuid7
-from arco.ledger.receipts import Source
+from arco.ledger.receipts import Source, SourceKind
 from arco.upkeep.holds import Versions
 from arco.upkeep.maintained import EXPIRE_SNAPSHOTS, Maintained, maintained
 from arco.upkeep.sweep import Sweep
 
-SOURCE = Source(kind="upkeep", principal="arco upkeep")
+SOURCE = Source(kind=SourceKind.UPKEEP, principal="arco upkeep")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Folders, writers, a mover, a reader and somebody who rebuilds, all at once on two heads that read one domain.
 
 Writers append events, some twice, some invalid, one late under an old number; commits leave receipts; notifications tell of
-segments; what is consumed is moved aside. Folders die, stall and lose replies at every step. In the end the published state is
-the join of everything that lies in the ledger, every manifest of the chain is whole, and nobody ever saw a head go back.
+segments; what is consumed is moved aside, by a mover and by the folders. Folders die, stall and lose replies at every step. In
+the end the published state is the join of everything that lies in the ledger, every manifest of the chain is whole, and nobody
+ever saw a head go back.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from arco.fold.folding import Folding, Settings
 from arco.fold.heads import Heads
 from arco.fold.manifests import Caps, Manifest
 from arco.fold.merging import merge
+from arco.fold.moving import move_crowd
 from arco.fold.notifying import notify
 from arco.fold.rebuilding import rebuild
 from arco.fold.receipt_events import ReceiptEvents
@@ -43,7 +45,9 @@ from arco_sim.world import Env, World
 HEADS = (Head.ICEBERG, Head.SEARCH)
 _TABLE = TableUuid("0b54c2a4-6d6e-4c1e-9f0a-5a1c0d2e3f40")
 _TRIES_MAX = 8
-_TIGHT = Settings(batches=Batches(segments=3, receipts=2), caps=Caps(files=3, age_s=100_000), lists_max=3)
+_TIGHT = Settings(
+    batches=Batches(segments=3, receipts=2), caps=Caps(files=3, age_s=100_000), lists_max=3, crowd_max=2, grace_s=0
+)
 
 
 @dataclass(slots=True)
@@ -152,8 +156,9 @@ class FoldScenario:
         if not listing:
             names = [one.key async for one in walk(env.store, "t/w/_catalog/ledger/")]
             await notify(env.store, SCOPE, names, env.clock, env.entropy)
-        await folding.catch_up(head)
+        done = await folding.catch_up(head)
         await merge(folding, head)
+        await move_crowd(folding, {head: done})
 
     async def _rebuild(self, env: Env) -> None:
         await env.clock.sleep(60.0 + 40.0 * env.world.choices.below(4))

@@ -43,6 +43,7 @@ def document(schemas: int, snapshots: int) -> dict:
         "schemas": SCHEMAS[:schemas],
         "current-schema-id": schemas - 1,
         "snapshots": [snapshot(number + 1, **{"arco.run-id": f"run{number}"}) for number in range(snapshots)],
+        "current-snapshot-id": 100 + snapshots if snapshots else -1,
     }
 
 
@@ -81,6 +82,23 @@ def test_all_schemas_and_the_newest_snapshot_are_told_where_the_file_before_is_g
         (told,) = await announced(ground)
         assert told.metadata.schemas == SCHEMAS
         assert [one.snapshot_id for one in told.metadata.added] == [103]
+
+    story(play)
+
+
+def test_it_is_told_whether_a_commit_moved_main():
+    """A snapshot on a branch does not, and going back to an old one does."""
+
+    async def play(ground: Ground) -> None:
+        await ground.commit(0, document(1, 0))
+        await ground.commit(1, document(1, 2), snapshot=102)
+        await ground.commit(2, document(1, 3) | {"current-snapshot-id": 102}, snapshot=102)
+        await ground.commit(3, document(1, 3) | {"current-snapshot-id": 101}, snapshot=101)
+        await ground.commit(5, document(1, 3), snapshot=103)
+        await ground.folding().round(HEAD)
+        told = [one.metadata for one in await announced(ground)]
+        assert [one.moved for one in told] == [False, True, False, True, None]
+        assert [one.snapshot_id for one in told[2].added] == [103]
 
     story(play)
 

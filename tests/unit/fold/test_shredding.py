@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from arco.fold.contributions import RowMaker
+from arco.fold.contributions import RowMaker, told_at
 from arco.fold.joins import joined
 from arco.fold.shredding import SHREDDERS, shred, shred_for
 from arco.fold.tables import FOLDED_FROM, RUNS, TABLES, tables_of
@@ -20,6 +20,8 @@ from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft, seal
 from arco.ledger.envelope import Event, EventType
 from arco.ledger.event_types import EVENT_KINDS
+from arco.ledger.lineage_events import edges_of
+from arco.ledger.receipts import SourceKind
 from arco.storage.keys import Head
 
 SCOPE = Scope.of("default", "default")
@@ -83,6 +85,60 @@ def test_rows_have_every_column_of_their_table() -> None:
         RowMaker(RUNS)({"run_id": "r"}, colour="red")
 
 
+def again(event: Event, at: int) -> Event:
+    """Another delivery of an event, whose sender said when it happened."""
+    return msgspec.structs.replace(event, position=Position(encode_ulid((AT_MS << 16) + at << 64)))
+
+
+# What is delivered again
+
+
+def test_a_word_that_is_delivered_again_does_not_stand_above_what_was_said_since() -> None:
+    words = {"asset": "shop.daily", "asset_id": ASSET, "partitions": [{}], "who": "ann", "why": "odd"}
+    held = said("quality.partition_quarantined.v1", words, 1, number=9)
+    let_go = said("quality.partition_released.v1", words, 2, number=1)
+    (row,) = rows("quarantines", held, let_go, again(held, 3))
+    assert (row["quarantined"], row["said_at"]) == (False, AT_MS + 2)
+    (row,) = rows("quarantines", held, again(held, 3))
+    assert row["quarantined"]
+
+
+def test_lineage_that_is_delivered_again_is_not_seen_later() -> None:
+    edges = [
+        {"from": "a", "kind": "whole", "to": "b", "columns": {"mappings": [{"column": "x", "sources": [{"column": "y"}]}]}}
+    ]
+    edge_id = edges_of(edges)[0].identity()
+    by_hand = said("lineage.lineage_recorded.v1", {"edges": edges, "method": "hand", "who": "ann"}, 1, number=9)
+    taken_back = said("lineage.lineage_removed.v1", {"edge_ids": [edge_id], "who": "bo"}, 2, number=1)
+    (row,) = rows("lineage_edges", by_hand, taken_back, again(by_hand, 3))
+    assert (row["removed"], row["owner"]) == (True, "bo")
+    newer = [{**edges[0], "transform": "new"}]
+    first = said("lineage.lineage_recorded.v1", {"edges": edges, "run_id": "r1"}, 1, number=9)
+    second = said("lineage.lineage_recorded.v1", {"edges": newer, "run_id": "r2"}, 2, number=1)
+    (row,) = rows("lineage_edges", first, second, again(first, 3))
+    assert (row["first_run_id"], row["last_run_id"], row["last_seen_at"]) == ("r1", "r2", AT_MS + 2)
+    (row,) = rows("lineage_columns", first, second, again(first, 3))
+    assert row["transform_fingerprint"] == "new"
+
+
+def test_an_end_that_is_delivered_again_does_not_stand_above_a_later_end() -> None:
+    """Also under another time: whoever sends an end need not say one, for the end says when it was."""
+    ended = {"run_id": "r1", "tasks": {}, "started_ms": None}
+    failed = said("execution.run_completed.v1", {**ended, "state": "failed", "ended_ms": AT_MS + 1}, 1, number=9)
+    redone = said("execution.run_completed.v1", {**ended, "state": "succeeded", "ended_ms": AT_MS + 2}, 2, number=1)
+    later = said("execution.run_completed.v1", failed.data, 3, number=9)
+    (row,) = rows("runs", failed, redone, later)
+    assert row["state"] == "succeeded"
+
+
+def test_orders_of_before_compare_with_those_of_today() -> None:
+    """Files that were written while positions decided hold a position where a moment is now."""
+    at_ms = AT_MS + 1000
+    before = f"{Position(encode_ulid((AT_MS << 16) << 64 | 5))}:{encode_ulid(9)}"
+    since = f"{Position(encode_ulid((at_ms + 1 << 16) << 64 | 5))}:{encode_ulid(9)}"
+    assert before < told_at(said("quality.partition_released.v1", {}, 1000), at_ms) < since
+
+
 # Runs and tasks
 
 
@@ -104,6 +160,7 @@ def test_an_end_stands_above_a_beginning_and_an_attempt_above_those_before() -> 
 
 def test_a_run_is_known_from_its_end_alone() -> None:
     data = {"run_id": RUN, "state": "failed", "tasks": {"failed": 1}, "started_ms": None, "ended_ms": AT_MS + 9}
+    data["message"] = "no space left"
     (run,) = rows("runs", said("execution.run_completed.v1", data))
     assert (run["state"], run["task_states"], run["project"], run["created_order"]) == (
         "failed",
@@ -111,10 +168,12 @@ def test_a_run_is_known_from_its_end_alone() -> None:
         None,
         None,
     )
-    created = {"run_id": RUN, "project": "shop", "deployment": "d", "code_version": "v", "trigger": "manual"}
+    assert (run["message"], run["told_by"]) == ("no space left", "arco/servo")
+    created = {"run_id": RUN, "project": "shop", "deployment": "d", "code_version": "v", "trigger": "manual", "job": "j"}
     begun = said("execution.run_created.v1", {**created, "triggered_by": "ann", "tasks": 1}, 50)
     (run,) = rows("runs", begun, said("execution.run_completed.v1", data))
     assert (run["state"], run["project"], run["created_at"]) == ("failed", "shop", AT_MS)
+    assert (run["job"], run["message"]) == ("j", "no space left")
 
 
 # Publishes
@@ -265,6 +324,19 @@ def test_an_edge_is_seen_first_and_last_and_each_time() -> None:
     assert {row["run_id"] for row in rows("lineage_executions", *events, events[0])} == {"r1", "r2", "r3"}
 
 
+def test_what_a_run_has_seen_is_known_as_seen_whatever_people_take_back() -> None:
+    edge = {"from": "a", "kind": "whole", "to": "b", "columns": {"mappings": [], "coverage": 0.5, "unmapped": ["c"]}}
+    edge_id = edges_of([edge])[0].identity()
+    seen = said("lineage.lineage_recorded.v1", {"edges": [edge], "run_id": "r1"}, 1)
+    gone = said("lineage.lineage_removed.v1", {"edge_ids": [edge_id], "who": "bo"}, 2, number=1)
+    (row,) = rows("lineage_edges", seen, gone)
+    assert (row["removed"], row["seen_by"]) == (True, "servo")
+    assert (row["column_coverage"], row["unmapped_columns"]) == (0.5, ["c"])
+    by_hand = said("lineage.lineage_recorded.v1", {"edges": [edge], "method": "hand", "who": "ann"}, 1)
+    (row,) = rows("lineage_edges", by_hand, gone)
+    assert (row["removed"], row["seen_by"]) == (True, None)
+
+
 def test_an_event_says_each_thing_once() -> None:
     twice = [{**EDGE, "from_snapshot": 1}, {**EDGE, "from_snapshot": 2}]
     event = said("lineage.lineage_recorded.v1", {"run_id": "r", "task_id": TASK, "edges": twice})
@@ -400,6 +472,40 @@ def test_a_commit_of_others_is_seen_beside_the_asset_that_made_the_table() -> No
     assert (column["name"], column["type"], column["required"]) == ("order_id", "long", True)
 
 
+def on_main(event: Event, snapshot_id: int | None, *, added: bool, moved: bool | None) -> Event:
+    """A commit that left this snapshot to be read on main."""
+    metadata = event.data["metadata"]
+    told = metadata | {"added": metadata["added"] if added else [], "moved": moved}
+    return msgspec.structs.replace(event, data=event.data | {"snapshot_id": snapshot_id, "metadata": told})
+
+
+def test_going_back_to_an_old_snapshot_is_seen_though_it_adds_none() -> None:
+    gone_back = on_main(committed(2, 5, source="iceberg-rest"), 1, added=False, moved=True)
+    (table,) = rows("iceberg_tables", committed(1, 4), gone_back)
+    # It has no number of its own: everything up to the last one was there before, and what comes next was not.
+    assert (table["external_sequence_number"], table["external_principal"]) == (6, "ann")
+
+
+@pytest.mark.parametrize("moved", [False, None])
+def test_what_others_write_to_a_branch_is_not_read_on_main(moved: bool | None) -> None:
+    branch = on_main(committed(2, 5, source="iceberg-rest"), 4, added=True, moved=moved)
+    (table,) = rows("iceberg_tables", committed(1, 4), branch)
+    assert table["external_sequence_number"] is None
+    commits = {row["commit_key"]: row for row in rows("iceberg_commits", branch)}
+    assert (commits["k5"]["snapshot_id"], commits["k5"]["source"]) == (5, "external")
+
+
+def test_every_kind_of_source_is_told_as_what_it_is() -> None:
+    told = {kind: rows("iceberg_commits", committed(source=kind))[0]["source"] for kind in (*SourceKind, "of tomorrow")}
+    assert told == {
+        "iceberg-rest": "external",
+        "servo": "servo",
+        "register": "admin",
+        "upkeep": "admin",
+        "of tomorrow": "external",
+    }
+
+
 def test_commits_that_became_visible_together_say_so() -> None:
     alone = committed(1)
     together = msgspec.structs.replace(alone, data=alone.data | {"transaction": "tx", "transaction_tables": ["t", "u"]})
@@ -416,9 +522,12 @@ def test_a_commit_is_what_was_said_while_its_metadata_was_there() -> None:
     assert table["location"] == "s3://lake/x"
 
 
-def test_columns_of_an_assets_table_are_found() -> None:
-    assert {row["word"] for row in rows("postings", committed())} == {"order_id", "order", "id"}
-    assert not rows("postings", committed(source="iceberg-rest"))
+def test_columns_of_a_table_are_found_by_its_asset_or_by_the_table() -> None:
+    words = {"order_id", "order", "id"}
+    found = rows("postings", committed())
+    assert {(row["word"], row["namespace"], row["subject_id"]) for row in found} == {(one, "shop", ASSET) for one in words}
+    found = rows("postings", committed(source="iceberg-rest"))
+    assert {(row["word"], row["namespace"], row["subject_id"]) for row in found} == {(one, "", TABLE) for one in words}
 
 
 def test_a_report_is_kept_as_it_came() -> None:

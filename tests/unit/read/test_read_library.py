@@ -20,6 +20,7 @@ from arco.kernel.ids import RunId
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
+from arco.ledger.envelope import EventTime
 from arco.ledger.execution_events import (
     MATERIALIZATION_COMPLETED,
     RUN_COMPLETED,
@@ -30,6 +31,7 @@ from arco.ledger.execution_events import (
     RunCreated,
     TaskBegun,
 )
+from arco.ledger.openlineage import openlineage_drafts
 from arco.ledger.payloads import derived_event_id
 from arco.ledger.run_entries import RunCreated as RunEntry
 from arco.ledger.run_entries import Trigger
@@ -39,6 +41,7 @@ from arco.read.cut import Cut
 from arco.read.files import Files
 from arco.read.library import Binding, Library
 from arco.read.reader import Reader
+from arco.read.runs import run as run_page
 from arco.read.runs import run_outputs
 from arco.storage.keys import Domain, RunPlanKey
 from arco.storage.memory import MemoryStore
@@ -213,6 +216,23 @@ def test_a_snapshot_that_was_written_and_never_counted_is_none(tmp_path: Path) -
         await ground.store.put(key.replace(snapshot, OTHER), lost, Absent())
         with pytest.raises(NotFound):
             await ground.published(Binding(snapshot_id=OTHER))
+
+    run(test, tmp_path)
+
+
+def test_a_run_of_another_system_is_whole_when_it_has_ended(tmp_path: Path) -> None:
+    """It says that a task succeeded, and nobody says what that task published: nothing more is owed."""
+
+    async def test(ground: Ground) -> None:
+        begun_ms, job = ground.clock.at_ms, {"namespace": "airflow", "name": "load"}
+        for number, state in enumerate(("START", "COMPLETE")):
+            moment = str(EventTime.at(begun_ms + number))
+            event = {"eventTime": moment, "eventType": state, "run": {"runId": RUN}, "job": job}
+            await ground.happened(*(one for one in openlineage_drafts(event) if one.type.domain == Domain.EXECUTION))
+        whole = await ground.fold()
+        opened = await ground.library.open(Binding(as_of_run=RUN))
+        assert (opened.warning, opened.reader.cut.snapshot_id) == (None, whole)
+        assert (await run_page(opened.reader, RUN)).run.job == "load"
 
     run(test, tmp_path)
 

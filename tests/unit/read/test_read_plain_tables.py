@@ -190,6 +190,34 @@ def test_a_table_is_found_by_what_people_say_of_it_now_wherever_it_is(tmp_path: 
     run(test, tmp_path)
 
 
+def test_a_table_is_found_by_the_columns_that_it_has_now(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        lake = ground.lake
+        await lake.namespace("attic")
+        await lake.table(*ORDERS)
+        await lake.table(*LINES)
+        for name in ("shipped", "delivered"):
+            fields = [{"id": 1, "name": "a", "type": "long", "required": False}]
+            fields.append({"id": 2, "name": name, "type": "long", "required": False})
+            schema = {"type": "struct", "fields": fields}
+            await lake.commit(
+                ORDERS,
+                {"action": "add-schema", "schema": schema, "last-column-id": 2},
+                {"action": "set-current-schema", "schema-id": -1},
+            )
+            await ground.fold()
+            assert await ground.found(name) == ["shop.orders"]
+        assert await ground.found("shipped") == [], "it was renamed since"
+        (hit,) = (await search(await ground.reader(), "deliverd", namespace="shop")).hits
+        assert (hit.name, hit.kind, hit.matched) == ("shop.orders", "table", ("column:delivered",))
+        await lake.rename(ORDERS, (("attic",), "orders"))
+        await ground.fold()
+        assert await ground.found("delivered") == ["attic.orders"]
+        assert (await search(await ground.reader(), "delivered", namespace="shop")).hits == ()
+
+    run(test, tmp_path)
+
+
 def test_a_table_of_a_project_is_not_listed_twice(tmp_path: Path) -> None:
     """By its identity, and where an asset that others write is called so."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
-from arco.kernel.ids import new_uuid7
+from arco.kernel.ids import EventId, new_uuid7
 from arco.kernel.limits import JSON_DEPTH_MAX, LEDGER_EVENT_BYTES_MAX, POSTED_EVENTS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger import reading
@@ -176,6 +176,21 @@ def test_a_request_that_has_a_key_is_one_however_often_it_is_sent(server: Server
     for _ in range(3):
         assert server.post([completed(), completed(), checked()], Idempotency_Key="batch-1").status == 202
     assert len(server.everything()) == 3
+
+
+@pytest.mark.parametrize("named", [{"id": ULID}, {"idempotencykey": "k"}, {}], ids=["id", "key", "header"])
+def test_a_word_that_may_be_sent_again_says_when_it_was_said(server: Server, named: dict[str, str]) -> None:
+    """The time of each delivery would be another one, and a second delivery would stand above what was said since."""
+    words = {"asset": "a.b", "asset_id": "x", "partitions": [{}], "who": "ann", "why": "odd"}
+    word = {"type": "quality.partition_quarantined.v1", "source": "ops", "data": words} | named
+    header = {} if named else {"idempotency_key": "k"}
+    answer = server.post(word, **header)
+    assert (answer.status, b"time is missing" in answer.body) == (400, True)
+    for _ in range(2):
+        assert server.post({**word, "time": "2025-10-11T09:08:07Z"}, **header).status == 202
+    assert len({event.id for event in server.events(Domain.QUALITY)}) == 1
+    if not named:
+        assert server.post(word).status == 202  # it is a new one each time, and was said when it came
 
 
 def test_an_event_without_a_name_is_a_new_one_each_time(server: Server) -> None:
@@ -546,7 +561,10 @@ def test_lineage_that_is_sent_twice_under_a_key_is_said_once(server: Server) -> 
     ends = f"{LINEAGE}?upstream=shop%1Forders&downstream=shop%1Fdaily"
     gone = [server.post(None, ends, "DELETE", Idempotency_Key=other) for _ in range(2)]
     assert gone[0].body == gone[1].body
-    assert len(server.events(Domain.LINEAGE)) == 2
+    # Another attempt of the same request says the same time: it is that of the id, which the request's marker keeps.
+    assert [event.time.time_ms for event in server.events(Domain.LINEAGE)] == [
+        EventId(answer.json["event_id"]).time_ms for answer in (answers[0], gone[0])
+    ]
     reused = problem(server.post(edge(why="another"), LINEAGE, Idempotency_Key=one))
     assert (reused["status"], reused["code"]) == (409, "key_reused")
 

@@ -79,15 +79,15 @@ class Deployments:
     """The deployments of one workspace."""
 
     def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
-        self._store = store
-        self._scope = scope
+        self.store = store
+        self.scope = scope
         self._clock = clock
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
 
     def _head(self, project: str) -> CasObject[DeploymentHead]:
-        key = str(DeploymentHeadKey(self._scope, Word(project)))
-        return CasObject(self._store, key, HeadCodec(), self._clock, self._entropy)
+        key = str(DeploymentHeadKey(self.scope, Word(project)))
+        return CasObject(self.store, key, HeadCodec(), self._clock, self._entropy)
 
     async def current(self, project: str) -> Deployment | None:
         held = await self._head(project).read()
@@ -99,8 +99,8 @@ class Deployments:
         return () if held is None else (held.value.deployment, *held.value.history)
 
     async def load(self, deployment: str) -> Deployment:
-        key = str(DeploymentKey(self._scope, DeploymentId(deployment)))
-        found = await self._store.get(key)
+        key = str(DeploymentKey(self.scope, DeploymentId(deployment)))
+        found = await self.store.get(key)
         if found is None:
             raise NotFound(f"there is no deployment {deployment}", hint="arco deploy --history lists them")
         return decode_deployment(found.data, key)
@@ -198,7 +198,7 @@ class Deployments:
         for swing in held.value.untold:
             before = None if swing.before is None else await self.load(swing.before)
             drafts += announcements(swing, before, await self.load(swing.deployment))
-        ledger = Appender(self._store, self._scope, self._clock, self._entropy)
+        ledger = Appender(self.store, self.scope, self._clock, self._entropy)
         try:
             for at in range(0, len(drafts), _TOLD_AT_ONCE):
                 await ledger.append(Domain.CATALOG, drafts[at : at + _TOLD_AT_ONCE])
@@ -267,9 +267,9 @@ class Deployments:
             raise InvalidInput(f"{asset.where}: {key}: {error.message}", hint=error.hint) from error
 
     async def _write(self, deployment: Deployment) -> None:
-        key = str(DeploymentKey(self._scope, DeploymentId(deployment.id)))
+        key = str(DeploymentKey(self.scope, DeploymentId(deployment.id)))
         outcome = await put_settled(
-            self._store, key, deployment.encode(), Absent(), clock=self._clock, entropy=self._entropy
+            self.store, key, deployment.encode(), Absent(), clock=self._clock, entropy=self._entropy
         )
         if not isinstance(outcome, Landed):
             raise OutcomeUnknown(f"{key} could not be written: {outcome.reason}")

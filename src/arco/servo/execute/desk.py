@@ -37,7 +37,7 @@ from arco.ledger.execution_events import (
     OutputReleased,
 )
 from arco.ledger.payloads import SERVO, derived_event_id
-from arco.ledger.receipts import Source
+from arco.ledger.receipts import Source, SourceKind
 from arco.servo.execute.desk_decisions import DeskDecision, Stage, Verdict, claimed, decision_object
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.held import ROWS, Held
@@ -87,7 +87,7 @@ class Desk:
 
     def __init__(self, catalog: Catalog, principal: str) -> None:
         self._catalog = catalog
-        self._source = Source(kind="servo", principal=principal)
+        self._source = Source(kind=SourceKind.SERVO, principal=principal)
         self._files = TableFiles(catalog.parts)
         self._publisher = Publisher(catalog, self._source)
 

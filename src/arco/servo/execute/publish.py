@@ -28,7 +28,7 @@ from arco.kernel.errors import Conflict, Fenced, KeyReused, OutcomeUnknown, Part
 from arco.kernel.ids import MaterializationId, clip
 from arco.kernel.limits import PUBLISH_REBASES_MAX
 from arco.ledger.materializations import MATERIALIZATION
-from arco.ledger.receipts import Source
+from arco.ledger.receipts import Source, SourceKind
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.snapshots import (
     Append,
@@ -53,7 +53,7 @@ from arco.servo.schedule.publish_keys import publish_key
 from arco.storage.readback import pause_s
 
 REPEATS_MAX = 5
-SOURCE = Source(kind="servo", principal="servo")
+SOURCE = Source(kind=SourceKind.SERVO, principal="servo")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,18 @@ from arco.fold.shredding import shred
 from arco.fold.tables import ASSETS, DECLARED_SCHEMAS
 from arco.fold.vocabulary import Table
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import Unavailable
+from arco.kernel.errors import CorruptObject, Unavailable
 from arco.kernel.scope import Scope
 from arco.ledger.envelope import Event
 from arco.ledger.reading import events
 from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.head import HeadCodec, Swing
+from arco.servo.deploy.telling import tell_all
 from arco.servo.sdk.project import Project, assembled
-from arco.storage.keys import Domain
+from arco.storage.keys import DeploymentHeadKey, Domain, Word
 from arco.storage.memory import MemoryStore
-from arco.storage.port import Condition, Outcome
+from arco.storage.port import Absent, Condition, Outcome
 from stand_ins.hand_clock import HandClock
 
 
@@ -135,6 +136,22 @@ def test_whoever_looks_next_tells_what_a_dead_one_did_not(desk: Desk) -> None:
     desk.deploy(a={})
     assert standing(desk.told()).keys() == {"shop.a"}
     assert desk.run(desk.deployments.tell("shop")) == 0
+
+
+def test_whoever_folds_tells_what_dead_deployers_did_not(desk: Desk) -> None:
+    """Nobody need deploy again. A project that cannot be read does not keep the others waiting, and is not passed over."""
+    desk.deploy_untold(a={})
+    assert desk.run(tell_all(desk.deployments)) == 1
+    assert standing(desk.told()).keys() == {"shop.a"}
+    told = desk.told()
+    assert desk.run(tell_all(desk.deployments)) == 0
+    desk.deploy_untold(a={}, b={})
+    damaged = str(DeploymentHeadKey(Scope.of(), Word("aa")))
+    desk.run(desk.store.put(damaged, b"?", Absent()))
+    with pytest.raises(CorruptObject, match="aa"):
+        desk.run(tell_all(desk.deployments))
+    assert standing(desk.told()).keys() == {"shop.a", "shop.b"}
+    assert len(desk.told()) > len(told)
 
 
 def test_a_rollback_is_told(desk: Desk) -> None:

@@ -1,0 +1,48 @@
+"""What whoever folds a workspace looks at before it folds. Spark is not started for any of it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from arco import asset
+from arco.catalog.catalog import Catalog
+from arco.fold.folding import Settings
+from arco.fold.spark_home import SparkHome
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.scope import Scope
+from arco.ledger.reading import events
+from arco.servo.deploy.declaration import declared
+from arco.servo.deploy.deploying import Deployments
+from arco.servo.sdk.project import assembled
+from arco.storage.keys import Domain
+from arco.storage.memory import MemoryStore
+from arco.surface.folds import Lake, folding_of, own_session
+from stand_ins.hand_clock import HandClock
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_an_asset_is_known_though_its_deployer_died_before_it_said_so(*, listing: bool) -> None:
+    """Who may not list does not look: it would find neither the head of a project nor what is told of it."""
+
+    async def story() -> list[str]:
+        clock = HandClock()
+        store = MemoryStore(clock)
+        deployments = Deployments(store, Scope.of(), clock, SeededEntropy("deployer"))
+
+        @asset(name="a")
+        def function() -> object: ...
+
+        project = declared(assembled([function.written], folder=Path(), name="shop", namespace="shop"))
+        found, held = await deployments._prepared(project, "ann", {})
+        await deployments._write(found.after)
+        await deployments._swing(deployments._head("shop"), held, found.after.id, "ann")
+        # Here it dies.
+        parts = Catalog.open(store, "file:///lake", Scope.of(), clock, SeededEntropy("folder")).parts
+        home = SparkHome(own_session("nothing"))
+        async with folding_of(parts, Lake("file:///lake", {}), home, Settings(listing=listing)) as folding:
+            await folding.hear_names()
+        assert not home.is_open
+        return [str(event.subject) for event in await events(store, Scope.of(), Domain.CATALOG)]
+
+    assert asyncio.run(story()) == (["shop", "shop.a"] if listing else [])

@@ -260,6 +260,9 @@ FOLD_BATCH_BYTES_MAX = 256 * 1024 * 1024
 FOLD_BATCH_RECEIPTS_MAX = 1_000
 FOLD_READS_MAX = 32
 
+# Commits of tables that a fresh read looks at itself, the newest; the fold takes them all.
+FRESH_RECEIPTS_MAX = 500
+
 # New names tried for one object of the fold before the source of names is reported as broken.
 FOLD_NAME_ATTEMPTS_MAX = 4
 

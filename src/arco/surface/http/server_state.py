@@ -24,6 +24,7 @@ from arco.surface.http.for_clients import ForClients
 from arco.surface.http.kept_answers import KeptAnswers
 from arco.surface.http.libraries import Libraries
 from arco.surface.http.metrics import Metrics
+from arco.surface.receipts import receipts_of
 from arco.txn.transactions import Transactions
 
 log = logging.getLogger("arco.http")
@@ -46,7 +47,9 @@ class ServerState:
         self.store = store
         self.metrics = metrics or Metrics()
         self._counted = counted(store, self.metrics, clock)
-        self.libraries = Libraries(store, clock, entropy, _folder(base_uri))
+        self.libraries = Libraries(
+            store, clock, entropy, _folder(base_uri), lambda one: receipts_of(self.catalog(one).parts)
+        )
         self.for_clients = for_clients
         self.answers = KeptAnswers(tallies=self.metrics)
         self._base_uri = base_uri

@@ -63,6 +63,12 @@ class Server:
     def everything(self) -> list[Event]:
         return [event for domain in Domain for event in self.events(domain)]
 
+    def segments(self, domain: Domain) -> list[str]:
+        async def listed() -> list[str]:
+            return [str(key) async for key in reading.segments(self.store, Scope.of(), domain)]
+
+        return self.runner.run(listed())
+
     def fold(self) -> None:
         clock, entropy, scope = SystemClock(), SystemEntropy(), Scope.of()
         tell = Teller(self.store, scope, clock, entropy).tell
@@ -74,6 +80,7 @@ class Server:
 def server() -> Iterator[Server]:
     made = Server()
     yield made
+    made.app._state.libraries.close()
     made.runner.close()
 
 
@@ -114,6 +121,7 @@ def test_an_event_is_durable_when_it_is_answered(server: Server, body: Any, medi
     assert answer.json == {
         "accepted": 1,
         "events": [{"index": 0, "id": event.id, "type": event.type, "position": event.position}],
+        "segments": server.segments(Domain.EXECUTION),
     }
     assert (event.source, event.data) == ("airflow", ENDED)
     if isinstance(body, dict) and "time" in body:
@@ -541,7 +549,10 @@ def test_people_say_what_was_made_of_what(server: Server) -> None:
     answer = server.post(edge(columns=columns, who="ann", why="a nightly export"), LINEAGE)
     assert answer.status == 201, answer.json
     (event,) = server.events(Domain.LINEAGE)
-    assert answer.json == {"edge_id": event.subject, "event_id": event.id, "position": event.position}
+    (segment,) = server.segments(Domain.LINEAGE)
+    assert answer.json == {
+        "edge_id": event.subject, "event_id": event.id, "position": event.position, "segment": segment,
+    }  # fmt: skip
     said = read_data(event)
     assert (said.method, said.who, said.why, said.run_id) == ("hand", "ann", "a nightly export", None)  # type: ignore[union-attr]
     (one,) = said.edges  # type: ignore[union-attr]

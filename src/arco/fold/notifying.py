@@ -1,8 +1,8 @@
 """Notifications: which segments and receipts were just written, for a fold that does not list.
 
 One small object a domain names the newest of them that somebody was told of; receipts are of the domain `iceberg`. A notification
-is a hint: it may come twice, late or not at all, and may name what was folded long ago. The oldest names fall out; a listing finds
-what hints missed. What must never enter: taking names out when they are folded, because several heads read one domain.
+is a hint: it may come twice, late or not at all, and may name what was folded long ago. The oldest names fall out; a listing
+finds what hints missed. What must never enter: taking names out when they are folded, because several heads read one domain.
 """
 
 from collections.abc import Iterable

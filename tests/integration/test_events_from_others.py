@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from openlineage.client import OpenLineageClient, event_v2
@@ -122,3 +123,29 @@ def test_the_client_of_openlineage_itself(address: str, root: Path) -> None:
         )
     )
     assert stats(root)["lineage"]["events"] == before + 2
+
+
+def test_lineage_of_others_is_the_tables_own_before_a_fold_and_after_it(address: str, root: Path) -> None:
+    spaces = f"{address}/iceberg/v1/default.default/namespaces"
+    assert post(spaces, {"namespace": ["shop"]})[0] == 200
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+    status, _, made = post(f"{spaces}/shop/tables", {"name": "orders", "schema": schema})
+    assert status == 200, made
+    # As the integration for Spark names it: by where its files lie.
+    place = {"namespace": "file", "name": urlsplit(made["metadata"]["location"]).path}
+    event = COMPLETED | {"run": {"runId": RUN[:-1] + "9"}, "outputs": [place]}
+    assert post(f"{address}/api/v1/lineage", event)[0] == 202
+    used = event | {"run": {"runId": RUN[:-1] + "8"}, "inputs": [place], "outputs": [{"namespace": "bi", "name": "sales"}]}
+    assert post(f"{address}/api/v1/lineage", used)[0] == 202
+
+    def beyond(direction: str, fresh: str) -> list[tuple[str, str]]:
+        url = f"{address}/api/v1/assets/shop.orders/lineage?direction={direction}&fresh={fresh}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return [(one["name"], one["kind"]) for one in json.loads(answer.read())["nodes"] if one["depth"]]
+
+    assert beyond("upstream", "true") == [("public.orders", "external")]
+    assert beyond("downstream", "true") == [("sales", "external")]
+    arco = Path(sys.executable).with_name("arco")
+    subprocess.run([str(arco), "fold", "--root", str(root)], capture_output=True, timeout=240, check=True)
+    assert beyond("upstream", "false") == [("public.orders", "external")]
+    assert beyond("downstream", "false") == [("sales", "external")]

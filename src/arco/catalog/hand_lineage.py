@@ -58,11 +58,12 @@ class Words:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What was recorded."""
+    """What was recorded, and in which segment of the ledger; null where it was recorded by a version that did not say so."""
 
     edge_id: str
     event_id: str
     position: str
+    segment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ class HandLineage:
                 type=kind, source=SOURCE, subject=edge, id=event_id, data=payload.data(), time_ms=marker.minted_ms
             )
             (stored,) = await self._appender.append(Domain.LINEAGE, [draft])
-            return Answer(200, body=msgspec.json.encode(Said(str(edge), str(stored.id), str(stored.position))).decode())
+            recorded = Said(str(edge), str(stored.id), str(stored.position), str(stored.segment))
+            return Answer(200, body=msgspec.json.encode(recorded).decode())
 
         answer = await once(ws, key, begin, act)
         return msgspec.json.decode(answer.body or "", type=Said)

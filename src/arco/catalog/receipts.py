@@ -7,6 +7,7 @@ missing can write it, byte for byte.
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -35,6 +36,8 @@ class Receipts:
         self._writing: dict[str, asyncio.Future[None]] = {}
         self.written: dict[str, None] = {}
         """Committed receipts that this process has written, oldest first: the newest of them, for who looks for new ones."""
+        self.hears: Callable[[str], None] = lambda _name: None
+        """Told of every committed receipt that this process has written."""
 
     async def ensure(self, phase: Phase, table_uuid: str, commit: Published) -> None:
         """Make sure that a receipt exists; it may be there already. Raises if the store does not say.
@@ -59,6 +62,7 @@ class Receipts:
                 f"the receipt of {receipt.commit.metadata_location} could not be written: {outcome.reason}"
             )
         if receipt.phase is Phase.COMMITTED:
+            self.hears(name)
             self.written[name] = None
             if len(self.written) > FEED_WRITTEN_NAMES_MAX:
                 self.written.pop(next(iter(self.written)))

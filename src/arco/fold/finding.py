@@ -3,8 +3,8 @@
 The head is read first, and what lies there is listed after it (PROTOCOLS F1). The other way round, a segment may be listed,
 then consumed by another folder, moved aside and forgotten, and only then the head is read: it would be folded again.
 
-A listing takes all days, because a late segment may have any name. Where listing is off, only segments that were notified are
-looked at, each asked for by name.
+A listing takes all days, because a late segment may have any name. Where listing is off, only segments and receipts that were
+notified are looked at, each asked for by name.
 """
 
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ class Finder:
     async def find(self, head: Head, consumed: Consumed, *, receipts: bool) -> Found:
         """Look now; what was consumed must have been read before."""
         if not self._listing:
-            return await self._notified(head, consumed)
+            return await self._notified(head, consumed, receipts=receipts)
         found = Found(seen=set())
         for domain in FOLDED_FROM[head]:
             await self._list(prefix_of(self._scope, "_catalog", "ledger", domain.value), consumed, found)
@@ -116,13 +116,16 @@ class Finder:
                 case _:
                     continue
 
-    async def _notified(self, head: Head, consumed: Consumed) -> Found:
+    async def _notified(self, head: Head, consumed: Consumed, *, receipts: bool) -> Found:
         found = Found()
         for domain in FOLDED_FROM[head]:
             for name in await self._unconsumed_hints(domain, consumed):
                 # It may have been moved aside and forgotten, or not be there yet.
-                info = await self._store.head(self._lists.full(name))
-                if info is not None:
+                is_receipt = isinstance(key_of(self._lists.full(name)), ReceiptKey)
+                info = None if is_receipt and not receipts else await self._store.head(self._lists.full(name))
+                if info is not None and is_receipt:
+                    found.receipts.append(name)
+                elif info is not None:
                     found.segments[name] = info.size_bytes
         return found
 

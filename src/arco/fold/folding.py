@@ -147,9 +147,12 @@ class Folding:
 
     async def hear_names(self) -> None:
         """Begin with what was done to names and assets and nobody told the ledger. Who does not list is notified of it."""
-        told = await self._tell() if self._tell is not None else ()
-        if told and not self.settings.listing:
-            await notify(self.heads.store, self.heads.scope, told, self.heads.clock, self.heads.entropy)
+        await self._say(await self._tell() if self._tell is not None else ())
+
+    async def _say(self, segments: Sequence[str]) -> None:
+        """Other heads read the same domain. Who does not list hears of what was written for them."""
+        if segments and not self.settings.listing:
+            await notify(self.heads.store, self.heads.scope, segments, self.heads.clock, self.heads.entropy)
 
     async def catch_up(self, head: Head) -> Round:
         """Rounds until nothing is left that was there when the last one looked."""
@@ -182,6 +185,7 @@ class Folding:
             told = [name for name in receipts if self.lists.full(name) in announced.receipts]
             names += map(self.lists.short, announced.segments)
             reach("fold.receipts_appended")
+            await self._say(announced.segments)
         try:
             folded = await self.fold_segments(head, names)
         except NotFound:

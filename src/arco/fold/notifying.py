@@ -1,8 +1,8 @@
-"""Notifications: which segments were just written, for a fold that does not list.
+"""Notifications: which segments and receipts were just written, for a fold that does not list.
 
-One small object a domain names the newest segments that somebody was told of. A notification is a hint: it may come twice, late
-or not at all, and may name what was folded long ago. The oldest names fall out; a listing finds what hints missed. What must
-never enter: taking names out when they are folded, because several heads read one domain.
+One small object a domain names the newest of them that somebody was told of; receipts are of the domain `iceberg`. A notification
+is a hint: it may come twice, late or not at all, and may name what was folded long ago. The oldest names fall out; a listing
+finds what hints missed. What must never enter: taking names out when they are folded, because several heads read one domain.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ from arco.kernel.ids import clip
 from arco.kernel.limits import FOLD_HINTED_SEGMENTS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.cas import CasObject, Held
-from arco.storage.keys import Domain, HintKey, SegmentKey, parse
+from arco.storage.keys import Domain, HintKey, Phase, ReceiptKey, SegmentKey, parse
 from arco.storage.port import ObjectStore
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """Segments that were notified, oldest notification first, by their whole names."""
+    """Segments and receipts that were notified, oldest notification first, by their whole names."""
 
     segments: tuple[str, ...] = ()
 
@@ -48,10 +48,10 @@ def hint_object(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, 
 
 
 async def notify(store: ObjectStore, scope: Scope, names: Iterable[str], clock: Clock, entropy: Entropy) -> None:
-    """Say that segments were written. After an error it may be said again."""
+    """Say that segments or receipts were written. After an error it may be said again."""
     by_domain: dict[Domain, list[str]] = {}
     for name in names:
-        by_domain.setdefault(_segment(scope, name).domain, []).append(name)
+        by_domain.setdefault(_domain(scope, name), []).append(name)
     for domain, some in by_domain.items():
         fresh = dict.fromkeys(some)
 
@@ -64,13 +64,15 @@ async def notify(store: ObjectStore, scope: Scope, names: Iterable[str], clock: 
 
 
 async def hinted(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, entropy: Entropy) -> tuple[str, ...]:
-    """The segments of a domain that were notified last."""
+    """What was notified last in a domain."""
     held = await hint_object(store, scope, domain, clock, entropy).read()
     return () if held is None else held.value.segments
 
 
-def _segment(scope: Scope, name: str) -> SegmentKey:
+def _domain(scope: Scope, name: str) -> Domain:
     key = parse(name)
-    if not isinstance(key, SegmentKey) or key.scope != scope:
-        raise InvalidInput(f"{clip(name)!r} is no segment of {scope.tenant}/{scope.workspace}", hint="name ledger objects")
-    return key
+    if isinstance(key, SegmentKey) and key.scope == scope:
+        return key.domain
+    if isinstance(key, ReceiptKey) and key.scope == scope and key.phase is Phase.COMMITTED:
+        return Domain.ICEBERG
+    raise InvalidInput(f"{clip(name)!r} is no segment of {scope.tenant}/{scope.workspace}", hint="name ledger objects")

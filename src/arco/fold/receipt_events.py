@@ -9,7 +9,7 @@ What must never enter: the catalog's way to a metadata file; whoever opens the f
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from arco.kernel.limits import FOLD_READS_MAX
 from arco.kernel.position import HybridClock
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import seal
-from arco.ledger.envelope import encode
+from arco.ledger.envelope import Event, encode
 from arco.ledger.iceberg_events import CommittedMetadata, CommittedSnapshot, TableCommitted
 from arco.ledger.receipts import Published, Receipt, decode_receipt
 from arco.ledger.segment import segment_sized
@@ -80,15 +80,7 @@ class ReceiptEvents:
 
         A receipt that this process announced before is not announced again.
         """
-        new = [name for name in names if name not in self._told]
-        lines: list[tuple[str, bytes]] = []
-        for start in range(0, len(new), FOLD_READS_MAX):
-            some = new[start : start + FOLD_READS_MAX]
-            receipts = zip(some, await asyncio.gather(*(self._receipt(name) for name in some)), strict=True)
-            readable = [(name, one) for name, one in receipts if one is not None]
-            # Commit after commit of a table: each finds the file before it in memory.
-            readable.sort(key=lambda pair: (pair[1].table_uuid, pair[1].commit.commit_number))
-            lines += [(name, await self._line(one)) for name, one in readable]
+        lines = [(name, line) async for name, _, line in self._told_by([name for name in names if name not in self._told])]
         written = []
         for group in segment_sized(lines):
             written.append(str(await self._writer.write([line for _, line in group])))
@@ -97,6 +89,20 @@ class ReceiptEvents:
         while len(self._told) > _TOLD_MAX:
             self._told.pop(next(iter(self._told)))
         return Announced(told, tuple(written))
+
+    async def events(self, names: Sequence[str]) -> list[tuple[str, Event]]:
+        """What would be announced of some receipts, for who only reads; those that cannot be read say nothing."""
+        return [(name, event) async for name, event, _ in self._told_by(names)]
+
+    async def _told_by(self, names: Sequence[str]) -> AsyncIterator[tuple[str, Event, bytes]]:
+        for start in range(0, len(names), FOLD_READS_MAX):
+            some = names[start : start + FOLD_READS_MAX]
+            receipts = zip(some, await asyncio.gather(*(self._receipt(name) for name in some)), strict=True)
+            readable = [(name, one) for name, one in receipts if one is not None]
+            # Commit after commit of a table: each finds the file before it in memory.
+            readable.sort(key=lambda pair: (pair[1].table_uuid, pair[1].commit.commit_number))
+            for name, one in readable:
+                yield name, *(await self._sealed(one))
 
     async def _receipt(self, name: str) -> Receipt | None:
         found = await self._store.get(name)
@@ -108,7 +114,7 @@ class ReceiptEvents:
             return None
         return receipt if (receipt.format, receipt.format_version) == ("arco.receipt", 1) else None
 
-    async def _line(self, receipt: Receipt) -> bytes:
+    async def _sealed(self, receipt: Receipt) -> tuple[Event, bytes]:
         committed = await self._committed(receipt)
         try:
             return self._encoded(committed)
@@ -118,11 +124,12 @@ class ReceiptEvents:
             small = None if metadata is None else msgspec.structs.replace(metadata, schemas=[])
             return self._encoded(msgspec.structs.replace(committed, metadata=small))
 
-    def _encoded(self, committed: TableCommitted) -> bytes:
+    def _encoded(self, committed: TableCommitted) -> tuple[Event, bytes]:
         draft = committed.draft()
         fresh = draft.id or EventId(self._positions.next())
         now_ms = self._clock.now_ms()
-        return encode(seal(draft, self._scope, fresh_id=fresh, position=self._positions.next(), now_ms=now_ms))
+        event = seal(draft, self._scope, fresh_id=fresh, position=self._positions.next(), now_ms=now_ms)
+        return event, encode(event)
 
     async def _committed(self, receipt: Receipt) -> TableCommitted:
         commit = receipt.commit

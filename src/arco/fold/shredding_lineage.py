@@ -1,15 +1,17 @@
-"""What was made of what as rows: edges, the tasks that went along them, and their columns."""
+"""What was made of what as rows: edges, the tasks that went along them, their columns, and what other systems call their ends."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from arco.fold.contributions import Contribution, RowMaker, ranges_text, told, told_at
+from arco.fold.dataset_table import DATASETS
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EDGES, LINEAGE_EXECUTIONS
 from arco.ledger import lineage_events as said
 from arco.ledger.envelope import Event
 
 _EDGE, _EXECUTION, _COLUMN = RowMaker(LINEAGE_EDGES), RowMaker(LINEAGE_EXECUTIONS), RowMaker(LINEAGE_COLUMNS)
+_DATASET = RowMaker(DATASETS)
 
 
 def lineage_recorded(event: Event) -> Iterator[Contribution]:
@@ -58,6 +60,10 @@ def lineage_recorded(event: Event) -> Iterator[Contribution]:
                 went_order=first,
             )
         yield from _columns(event, edge, edge_id)
+        for end, called in ((source, _source_names(edge)), (target, _target_names(edge))):
+            for one in called:
+                key = {"dataset_id": end, "namespace": one.namespace, "name": one.name}
+                yield _DATASET(key, first_called_at=seen_at, called_order=first)
 
 
 def lineage_removed(event: Event) -> Iterator[Contribution]:
@@ -92,6 +98,28 @@ def _columns(event: Event, edge: said.Edge, edge_id: str) -> Iterator[Contributi
                 seen_at=event.time.time_ms,
                 mapping_order=told_at(event, event.time.time_ms),
             )
+
+
+def _source_names(edge: said.Edge) -> tuple[said.DatasetName, ...]:
+    known = edge.upstream_id or edge.upstream_table
+    aliases, symlinks = edge.upstream_aliases, edge.upstream_symlinks
+    return () if known else _names(edge.upstream_namespace, edge.upstream, aliases, symlinks)
+
+
+def _target_names(edge: said.Edge) -> tuple[said.DatasetName, ...]:
+    known = edge.downstream_id or edge.downstream_table
+    aliases, symlinks = edge.downstream_aliases, edge.downstream_symlinks
+    return () if known else _names(edge.downstream_namespace, edge.downstream, aliases, symlinks)
+
+
+def _names(
+    namespace: str | None, name: str, aliases: tuple[str, ...], symlinks: tuple[said.DatasetName, ...]
+) -> tuple[said.DatasetName, ...]:
+    """What an end is called. One with a name alone is what somebody said it is: a place outside."""
+    if namespace is None and not aliases and not symlinks:
+        return ()
+    others = tuple(said.DatasetName(namespace="", name=one) for one in aliases)
+    return (said.DatasetName(namespace=namespace or "", name=name), *others, *symlinks)
 
 
 def _source_kind(edge: said.Edge) -> str:

@@ -12,6 +12,7 @@ Partitions and lineage of ranges: a publish of a range has one row per partition
 from collections.abc import Callable
 from dataclasses import replace
 
+from arco.fold.dataset_table import DATASETS
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
 
@@ -599,6 +600,7 @@ TABLES: tuple[Table, ...] = (
     LINEAGE_EDGES,
     LINEAGE_EXECUTIONS,
     LINEAGE_COLUMNS,
+    DATASETS,
     ASSETS,
     DECLARED_SCHEMAS,
     CATALOG_TABLES,

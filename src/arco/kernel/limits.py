@@ -287,6 +287,9 @@ FOLD_READS_MAX = 32
 FOLD_CROWD_SEGMENTS_MAX = 5_000
 FOLD_MOVES_MAX = 5_000
 
+# Commits of tables that a fresh read looks at itself, the newest; the fold takes them all.
+FRESH_RECEIPTS_MAX = 500
+
 # New names tried for one object of the fold before the source of names is reported as broken.
 FOLD_NAME_ATTEMPTS_MAX = 4
 

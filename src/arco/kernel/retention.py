@@ -1,9 +1,13 @@
-"""How long what Arco knows is kept, by class: a policy, as data. Only `upkeep` ever takes something away because of it.
+"""How long what Arco knows is kept, by class: a policy, as data.
 
-    hot       in the state that is asked: pages, questions, `as_of`
-    cold      no longer shown by default; segments and files from which it is made again
-    archive   the segments alone, for ever
-    expired   nothing holds it any more
+    hot       what people work with: pages, questions, `as_of`
+    cold      kept as it is; of `snapshots`, still within the reach of `as_of`
+    archive   the segments of the ledger alone are promised, for ever
+    expired   nothing promises it any more
+
+A class is a promise of what is kept, never a filter: readers show whatever the state has, because an answer follows from its
+snapshot and not from the time of asking. Only `snapshots` takes anything away: beyond its cold days `as_of` answers 410, and
+`upkeep` collects the files that only such moments had. The others are what `arco ledger stats` says of each day.
 
 What must never enter: deleting, and the clock.
 """
@@ -52,7 +56,7 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The policy of a workspace. `snapshots`: cold is as far as `as_of` reaches."""
+    """The policy of a workspace. `snapshots`: cold is as far as `as_of` reaches, and the one class that something goes by."""
 
     events: Keep = Keep(90, 365, archive=True)
     runs: Keep = Keep(90, 365)

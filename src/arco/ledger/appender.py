@@ -13,7 +13,7 @@ land, as one whose reply was lost.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -40,9 +40,9 @@ from arco.kernel.limits import (
 from arco.kernel.position import HybridClock, Position
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft, seal
-from arco.ledger.envelope import EventType, encode
+from arco.ledger.envelope import Event, EventType, encode
 from arco.ledger.writer import SegmentWriter
-from arco.storage.keys import Domain
+from arco.storage.keys import Domain, SegmentKey
 from arco.storage.port import ObjectStore
 
 _GATHER_S = 0.002
@@ -52,18 +52,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """An event that is durable, and where it stands. Sent again it has the same id, and the first position counts."""
+    """An event that is durable, where it stands, and in which segment. Sent again it has the same id, and the first counts."""
 
     id: EventId
     type: EventType
     position: Position
+    segment: SegmentKey
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     domain: Domain
     data: bytes
-    event: Appended
+    event: Event
+
+    def appended(self, segments: Mapping[Domain, SegmentKey]) -> Appended:
+        return Appended(self.event.id, self.event.type, self.event.position, segments[self.domain])
 
 
 @dataclass(eq=False, slots=True)
@@ -72,7 +76,7 @@ class _Call:
 
     lines: tuple[bytes, ...]
     size_bytes: int
-    durable: asyncio.Future[None]
+    durable: asyncio.Future[SegmentKey]
 
 
 @dataclass(slots=True)
@@ -100,9 +104,18 @@ class Appender:
     """The one place of a process that appends to a workspace's ledger."""
 
     def __init__(
-        self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy, *, gather_s: float = _GATHER_S
+        self,
+        store: ObjectStore,
+        scope: Scope,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        gather_s: float = _GATHER_S,
+        stored: Callable[[SegmentKey], None] = lambda _key: None,
     ) -> None:
+        """`stored` hears of every segment that is durable."""
         self._store = store
+        self._hears = stored
         self._scope = scope
         self._clock = clock
         self._entropy = entropy
@@ -123,8 +136,8 @@ class Appender:
             if draft.type.domain != domain:
                 raise InvalidInput(f"{draft.type} is no event of the domain {domain}")
         lines = [self._line(draft) for draft in drafts]
-        await self._stored(lines)
-        return tuple(line.event for line in lines)
+        segments = await self._stored(lines)
+        return tuple(line.appended(segments) for line in lines)
 
     async def append_items(
         self, items: Sequence[T], drafts_of: Callable[[T], Sequence[Draft]]
@@ -145,8 +158,8 @@ class Appender:
                 problems.append(ItemProblem(index, error.code, error.one_line()))
         if problems:
             raise InvalidItems(f"{len(problems)} of {len(items)} events are wrong; none was taken", problems)
-        await self._stored([line for lines in made for line in lines])
-        return tuple(tuple(line.event for line in lines) for lines in made)
+        segments = await self._stored([line for lines in made for line in lines])
+        return tuple(tuple(line.appended(segments) for line in lines) for lines in made)
 
     async def close(self) -> None:
         """Take no more events, and wait until those that were taken are stored or their callers know why not."""
@@ -171,10 +184,10 @@ class Appender:
             domain = Domain(event.type.domain)
         except ValueError:
             raise InvalidInput(f"{event.type} belongs to no domain of the ledger") from None
-        return _Line(domain, encode(event), Appended(event.id, event.type, event.position))
+        return _Line(domain, encode(event), event)
 
-    async def _stored(self, lines: Sequence[_Line]) -> None:
-        """Let lines wait for their segments, all or none, and wait with them."""
+    async def _stored(self, lines: Sequence[_Line]) -> dict[Domain, SegmentKey]:
+        """Let lines wait for their segments, all or none, and wait with them: the segment of each domain."""
         by_domain: dict[Domain, list[bytes]] = defaultdict(list)
         for line in lines:
             by_domain[line.domain].append(line.data)
@@ -195,6 +208,7 @@ class Appender:
             raise OutcomeUnknown("events of one domain are stored, and those of another are perhaps not") from errors[0]
         for error in sorted(errors, key=lambda one: not isinstance(one, OutcomeUnknown)):
             raise error
+        return {domain: call.durable.result() for domain, call in calls.items()}
 
     def _admit(self, calls: Collection[_Call]) -> None:
         for call in calls:
@@ -222,25 +236,26 @@ class Appender:
         await self._clock.sleep(self._gather_s)
         while lane.waiting:
             group = lane.take()
-            error: ArcoError | None = None
+            outcome: SegmentKey | ArcoError
             try:
-                await lane.writer.write([line for call in group for line in call.lines])
+                outcome = await lane.writer.write([line for call in group for line in call.lines])
                 reach("ledger.segment_durable")
+                self._hears(outcome)
             except ArcoError as known:
-                error = known
+                outcome = known
             except Exception as unforeseen:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
-                error = OutcomeUnknown(f"a segment may be stored: {unforeseen!r}")
-                error.__cause__ = unforeseen
+                outcome = OutcomeUnknown(f"a segment may be stored: {unforeseen!r}")
+                outcome.__cause__ = unforeseen
             self._waiting_bytes -= sum(call.size_bytes for call in group)
             for call in group:
-                _tell(call, error)
+                _tell(call, outcome)
 
 
-def _tell(call: _Call, error: ArcoError | None) -> None:
+def _tell(call: _Call, outcome: SegmentKey | ArcoError) -> None:
     """Settle a call, unless its caller has gone."""
     if call.durable.done():
         return
-    if error is None:
-        call.durable.set_result(None)
+    if isinstance(outcome, ArcoError):
+        call.durable.set_exception(outcome)
     else:
-        call.durable.set_exception(error)
+        call.durable.set_result(outcome)

@@ -5,6 +5,7 @@ other systems. Its identity follows from the most lasting of these that is known
 must never enter: finding out lineage (that is the room `lineage`), and reading state.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ Method = Literal["servo", "hand", "openlineage", "sql", "plan"]
 BY_HAND: Method = "hand"
 
 Confidence = Literal["high", "medium", "low"]
+
+_NAME_ALONE = re.compile("[0-9a-f]{64}")  # a fingerprint; assets have ULIDs, tables UUIDs
 
 
 class ColumnSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +59,13 @@ class ColumnLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     unmapped: tuple[str, ...] = ()
 
 
+class DatasetName(msgspec.Struct, frozen=True, kw_only=True):
+    """A name that a dataset has in some system."""
+
+    namespace: str
+    name: str
+
+
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """From what was read to what was made. Partitions are ranges, as runs write them; ids are null where they are not known."""
 
@@ -64,6 +74,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upstream_table: str | None = msgspec.field(default=None, name="from_table")
     upstream_namespace: str | None = msgspec.field(default=None, name="from_namespace")
     upstream_aliases: tuple[str, ...] = msgspec.field(default=(), name="from_aliases")
+    upstream_symlinks: tuple[DatasetName, ...] = msgspec.field(default=(), name="from_symlinks")
     upstream_partitions: list[dict[str, Any]] | None = msgspec.field(default=None, name="from_partitions")
     upstream_snapshot: int | None = msgspec.field(default=None, name="from_snapshot")
     kind: str
@@ -72,6 +83,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     downstream_table: str | None = msgspec.field(default=None, name="to_table")
     downstream_namespace: str | None = msgspec.field(default=None, name="to_namespace")
     downstream_aliases: tuple[str, ...] = msgspec.field(default=(), name="to_aliases")
+    downstream_symlinks: tuple[DatasetName, ...] = msgspec.field(default=(), name="to_symlinks")
     downstream_partitions: list[dict[str, Any]] | None = msgspec.field(default=None, name="to_partitions")
     edge_id: EdgeId | None = None
     transform: str | None = None
@@ -119,6 +131,11 @@ class OpenLineageReceived(Payload, frozen=True, kw_only=True):
 def end_identity(name: str, asset_id: str | None, table_uuid: str | None, namespace: str | None) -> str:
     """What an end of an edge is, for ever if it is an asset or a table."""
     return asset_id or table_uuid or fingerprint("dataset", namespace or "", name)
+
+
+def is_place_outside(identity: str) -> bool:
+    """Whether an end is only a name: files, a dataset of another system, what people call external."""
+    return _NAME_ALONE.fullmatch(identity) is not None
 
 
 def edge_between(source: str, target: str, kind: str) -> EdgeId:

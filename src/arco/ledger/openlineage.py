@@ -1,9 +1,9 @@
 """Events of OpenLineage, as its clients send them, turned into ours.
 
 Each is kept as it came (`lineage.openlineage_received.v1`), and what can be read out of it follows: that a run of another system
-began or ended, and edges from each input to each output, with columns where the event has them. A dataset has another system's
-names; which table of the catalog it is, readers find out. Ids follow from what was sent: sent twice, it is the same events. What
-must never enter: I/O, and asking which tables there are.
+began or ended, and edges from each input to each output, with columns where the event has them. A dataset keeps the names that
+other systems have for it; which table of the catalog it is, readers find out (`read/datasets.py`). Ids follow from what was
+sent: sent twice, it is the same events. What must never enter: I/O, and asking which tables there are.
 """
 
 from collections import defaultdict
@@ -27,6 +27,7 @@ from arco.ledger.lineage_events import (
     ColumnLineage,
     ColumnMapping,
     ColumnSource,
+    DatasetName,
     Edge,
     LineageRecorded,
     OpenLineageReceived,
@@ -45,7 +46,7 @@ State = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]
 _ENDED: dict[State, str] = {"COMPLETE": "succeeded", "ABORT": "cancelled", "FAIL": "failed"}
 _NOTHING_MADE = {"ABORT", "FAIL"}
 
-DatasetName = tuple[str, str]
+Place = tuple[str, str]
 
 
 class _Facets(msgspec.Struct, frozen=True):
@@ -203,26 +204,26 @@ def _received(body: dict[str, Any]) -> OpenLineageReceived:
     return OpenLineageReceived(event=kept, omitted=tuple(omitted))
 
 
-def _edge(read: _Named | None, place: DatasetName, made: _Named, mappings: list[ColumnMapping] | None) -> Edge:
+def _edge(read: _Named | None, place: Place, made: _Named, mappings: list[ColumnMapping] | None) -> Edge:
     return Edge(
         upstream=place[1],
         upstream_namespace=place[0],
-        upstream_aliases=() if read is None else _aliases(read),
+        upstream_symlinks=() if read is None else _symlinks(read),
         kind=KIND,
         downstream=made.name,
         downstream_namespace=made.namespace,
-        downstream_aliases=_aliases(made),
+        downstream_symlinks=_symlinks(made),
         columns=ColumnLineage(mappings=tuple(mappings)) if mappings else None,
     )
 
 
-def _columns(made: _Named) -> dict[DatasetName, list[ColumnMapping]]:
+def _columns(made: _Named) -> dict[Place, list[ColumnMapping]]:
     """The column lineage of an output, by the input that each source lies in. What is not as expected is passed over."""
     facet = (made.facets or {}).get("columnLineage")
     fields = facet.get("fields") if isinstance(facet, dict) else None
-    found: dict[DatasetName, list[ColumnMapping]] = defaultdict(list)
+    found: dict[Place, list[ColumnMapping]] = defaultdict(list)
     for column, said in (fields if isinstance(fields, dict) else {}).items():
-        by_input: dict[DatasetName, list[dict[str, Any]]] = defaultdict(list)
+        by_input: dict[Place, list[dict[str, Any]]] = defaultdict(list)
         for source in (said.get("inputFields") if isinstance(said, dict) else None) or ():
             if isinstance(source, dict) and all(
                 isinstance(source.get(word), str) for word in ("namespace", "name", "field")
@@ -243,11 +244,16 @@ def _transform(said: dict[str, Any], sources: list[dict[str, Any]]) -> str | Non
     return kind.lower() if isinstance(kind, str) else None
 
 
-def _aliases(one: _Named) -> tuple[str, ...]:
+def _symlinks(one: _Named) -> tuple[DatasetName, ...]:
+    """Other names of a dataset, each with the system that calls it so: a name alone may be another system's table."""
     facet = (one.facets or {}).get("symlinks")
     links = facet.get("identifiers") if isinstance(facet, dict) else None
-    names = (link.get("name") for link in (links if isinstance(links, list) else ()) if isinstance(link, dict))
-    return tuple(name for name in names if isinstance(name, str))
+    found = (link for link in (links if isinstance(links, list) else ()) if isinstance(link, dict))
+    return tuple(
+        DatasetName(namespace=link["namespace"], name=link["name"])
+        for link in found
+        if isinstance(link.get("namespace"), str) and isinstance(link.get("name"), str)
+    )
 
 
 def _parent(event: _Event) -> str | None:

@@ -15,13 +15,14 @@ from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
 from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput
+from arco.read.views import text
 
 
 class Filter(msgspec.Struct, frozen=True):
     """Which assets are listed; what is null does not matter. A namespace holds those below it.
 
     `retired`: also assets that were retired, and tables that were dropped. `promised`: only those that promise to be fresh
-    within some time.
+    within some time. `ids`: only these, all if there are none.
     """
 
     namespace: str | None = None
@@ -31,6 +32,7 @@ class Filter(msgspec.Struct, frozen=True):
     project: str | None = None
     retired: bool = False
     promised: bool = False
+    ids: tuple[str, ...] = ()
 
 
 EVERY_ASSET = Filter()
@@ -193,6 +195,8 @@ async def _listed(
         conditions.append("NOT coalesce(retired, false)")
     if wanted.promised:
         conditions.append("fresh_within_s IS NOT NULL")
+    if wanted.ids:
+        conditions.append(f"asset_id IN ({', '.join(map(text, wanted.ids))})")
     for condition, value in (
         ("(namespace = ? OR starts_with(namespace, ? || '.'))", wanted.namespace),
         ("list_contains(tags, ?)", wanted.tag),

@@ -1,5 +1,6 @@
 """What can be wrong with an asset, and what to type about it. Facts come in, causes go out; nothing is read here."""
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 
 from arco.read.facts import Facts
-from arco.read.health import freshness_of
+from arco.read.health import PASS_RATE_MIN, Quality, freshness_of
 from arco.read.quarantines import Quarantine
 from arco.read.runs import HeldOutput, Task
 
@@ -21,6 +22,7 @@ class CauseKind(StrEnum):
     NEVER_PUBLISHED = "never_published"
     NOT_RUN = "not_run"
     MISSING_PARTITIONS = "missing_partitions"
+    FAILING_CHECKS = "failing_checks"
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +177,31 @@ def missing_cause(known: Facts, missing: list[str]) -> Cause:
     )
 
 
+def failing_cause(known: Facts, quality: Quality, explained: Collection[str]) -> Cause | None:
+    """Checks that failed and held nothing back, if they are why it is not well; `explained` are checks that others tell of."""
+    if quality.pass_rate is None or quality.pass_rate >= PASS_RATE_MIN:
+        return None
+    failed = [one for one in known.checks if one.passed is False and (one.check_name or one.check_id) not in explained]
+    if not failed:
+        return None
+    newest = max(failed, key=lambda one: (one.checked_at is not None, one.checked_at, one.check_id))
+    names = tuple(sorted(one.check_name or one.check_id for one in failed))
+    words = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return Cause(
+        kind=CauseKind.FAILING_CHECKS,
+        asset=known.name,
+        asset_id=known.asset_id,
+        path=(known.name,),
+        summary=f"{known.name}: {quality.pass_rate:.1%} of its checks passed; {words} failed and did not hold it back",
+        since=min((one.checked_at for one in failed if one.checked_at is not None), default=None),
+        run_id=newest.run_id,
+        task_id=newest.task_id,
+        message=newest.message,
+        checks=names[:_KEYS_MAX],
+        partitions=newest.partitions,
+    )
+
+
 def recommendations(asked: str, causes: list[Cause]) -> tuple[Recommendation, ...]:
     """What to do about each cause, most important first, and at the end for what was asked about."""
     found = [one for cause in causes for one in _about(cause)]
@@ -198,8 +225,10 @@ def _about(cause: Cause) -> list[Recommendation]:
         command=f"arco runs {cause.run_id}" if cause.run_id else "arco runs",
         reason="its tasks, with what they said",
     )
-    act = Recommendation(priority=Priority.HIGH, action=_action(cause), command=_command(cause), reason=cause.summary)
-    with_a_run = {CauseKind.FAILED_TASK, CauseKind.CANCELLED_TASK, CauseKind.HELD_OUTPUT}
+    # What was published all the same can wait for what was not.
+    urgent = Priority.MEDIUM if cause.kind is CauseKind.FAILING_CHECKS else Priority.HIGH
+    act = Recommendation(priority=urgent, action=_action(cause), command=_command(cause), reason=cause.summary)
+    with_a_run = {CauseKind.FAILED_TASK, CauseKind.CANCELLED_TASK, CauseKind.HELD_OUTPUT, CauseKind.FAILING_CHECKS}
     return [act, look] if cause.kind in with_a_run else [act]
 
 
@@ -221,6 +250,8 @@ def _action(cause: Cause) -> str:
             return f"run {cause.asset}"
         case CauseKind.MISSING_PARTITIONS:
             return "make the partitions that were never published"
+        case CauseKind.FAILING_CHECKS:
+            return f"review failing checks: {', '.join(cause.checks[:3])}"
 
 
 def _command(cause: Cause) -> str | None:
@@ -233,5 +264,7 @@ def _command(cause: Cause) -> str | None:
             return f"arco history {cause.asset}"
         case CauseKind.MISSING_PARTITIONS:
             return f"arco run {cause.asset} --backfill"
+        case CauseKind.FAILING_CHECKS:
+            return f"arco assets {cause.asset}"
         case _:
             return f"arco run {cause.asset}"

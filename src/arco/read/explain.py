@@ -17,6 +17,7 @@ from arco.read.answers import Answer, document, plain
 from arco.read.causes import (
     Cause,
     Recommendation,
+    failing_cause,
     held_cause,
     missing_cause,
     own_causes,
@@ -262,6 +263,9 @@ async def explain(reader: Reader, asked: str, now_ms: int) -> Explanation:
     missing, _ = await asyncio.gather(_missing(reader, start, now_ms), search.walk(needed=_needs_a_cause(start, healthy)))
     if missing and healthy.status is not Status.UNKNOWN:
         search.causes.append(missing_cause(start, missing))
+    told = {check for cause in search.causes if cause.asset_id == start.asset_id for check in cause.checks}
+    failing = failing_cause(start, healthy.quality, told)
+    search.causes += [] if failing is None else [failing]
     return Explanation(
         snapshot_id=reader.cut.snapshot_id,
         asset=named.asset,

@@ -5,7 +5,7 @@ partitions, and anything about a node but its name.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +18,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import LINEAGE_DEPTH_MAX, LINEAGE_NODES_MAX
 from arco.ledger.lineage_events import BY_HAND
 from arco.read.answers import shaped
+from arco.read.datasets import Known, known_datasets
 from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
 
@@ -59,11 +60,15 @@ class Walk:
 
 
 class Graph:
-    """All edges that stand, in memory: their columns as Arrow, and where the edges into and out of each node are."""
+    """All edges that stand, in memory: their columns as Arrow, and where the edges into and out of each node are.
 
-    def __init__(self, edges: Any) -> None:
+    `datasets` are the ends under another system's names that are tables of the catalog.
+    """
+
+    def __init__(self, edges: Any, datasets: Mapping[str, Known]) -> None:
         self._edges = edges
-        nodes: dict[str, str] = {}
+        self._datasets = datasets
+        nodes = {one: known.id for one, known in datasets.items()}
         self._sources = [nodes.setdefault(one, one) for one in edges.column("source_id").to_pylist()]
         self._targets = [nodes.setdefault(one, one) for one in edges.column("target_id").to_pylist()]
         self._into, self._out_of = _places(self._targets), _places(self._sources)
@@ -79,7 +84,12 @@ class Graph:
 
     def edges(self, at: Sequence[int]) -> tuple[Edge, ...]:
         """Edges by their places."""
-        return tuple(shaped(Edge, row) for row in self._rows(at, self._edges.column_names))
+        return tuple(self._edge(*one) for one in zip(at, self._rows(at, self._edges.column_names), strict=True))
+
+    def _edge(self, at: int, row: dict[str, Any]) -> Edge:
+        known = self._datasets.get(row["source_id"])
+        kind = row["source_kind"] if known is None else known.kind
+        return shaped(Edge, row, source_id=self._sources[at], source_kind=kind, target_id=self._targets[at])
 
     def _rows(self, at: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self._edges.select(columns).take(list(at)).to_pylist() if at else []
@@ -103,7 +113,7 @@ async def graph_of(reader: Reader) -> Graph:
                 AND (NOT coalesce(removed, false) OR seen_by IS NOT NULL OR recorded_by <> '{BY_HAND}')
                 ORDER BY target, source, edge_id"""
         )
-        return await reader.aside(Graph, edges)
+        return await reader.aside(Graph, edges, await known_datasets(reader))
 
     return await reader.once("graph", make)
 

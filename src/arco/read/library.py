@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arco.fold.heads import Heads
+from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.tables import RUNS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import OPEN_CUTS_MAX
@@ -51,19 +52,26 @@ class Opened:
 
 
 class Library:
-    """Everything that is folded in one workspace, open for questions."""
+    """Everything that is folded in one workspace, open for questions. `receipts` tell fresh reads of commits to tables."""
 
-    def __init__(self, heads: Heads, *, folder: Path | None = None, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        heads: Heads,
+        *,
+        folder: Path | None = None,
+        cache: Path | None = None,
+        receipts: ReceiptEvents | None = None,
+    ) -> None:
         self._heads = heads
         self._files = Files(heads.store, folder=folder, cache=cache)
         self._bindings = Bindings(heads, lambda cut: Reader(cut, self._files))
-        self._tails = Tails(heads)
+        self._tails = Tails(heads, receipts)
         self._open: OrderedDict[str, Reader] = OrderedDict()
 
     async def open(self, binding: Binding = CURRENT) -> Opened:
         """The state that a binding names. Readers that are not fresh belong to the library: do not close them."""
         if binding.fresh:
-            return Opened(await self._fresh())
+            return await self._fresh()
         if binding.as_of_run is not None:
             found = await self._bindings.as_of_run(binding.as_of_run)
             cut = need_cut(binding.as_of_run, found)
@@ -83,13 +91,13 @@ class Library:
             reader.close()
         self._open.clear()
 
-    async def _fresh(self) -> Reader:
+    async def _fresh(self) -> Opened:
         root = (await self._heads.read_root()).manifest
         cut = Cut("", 0) if root is None else await self._bindings.cut(root)
         before = self._kept(cut)
         ended = await before.rows(f"SELECT run_id FROM {await before.relation(RUNS)} WHERE ended_at IS NOT NULL")
         tail = await self._tails.of(root, told={row["run_id"] for row in ended})
-        return Reader(cut, self._files, tail)
+        return Opened(Reader(cut, self._files, tail.rows), _warning(tail.left_out))
 
     def _kept(self, cut: Cut) -> Reader:
         reader = self._open.get(cut.snapshot_id)
@@ -100,3 +108,7 @@ class Library:
             # Not closed: it may be answering. It goes when nobody holds it.
             self._open.popitem(last=False)
         return reader
+
+
+def _warning(left_out: int) -> str | None:
+    return f"{left_out} older commits of tables wait for the fold and are not in this answer" if left_out else None

@@ -8,7 +8,9 @@ from collections.abc import Collection
 import msgspec
 
 from arco.fold.tables import LINEAGE_COLUMNS, LINEAGE_EXECUTIONS
+from arco.ledger.lineage_events import is_place_outside
 from arco.read.answers import Answer, shaped
+from arco.read.datasets import known_datasets
 from arco.read.graph import Direction, Edge, Walk, walked
 from arco.read.naming import found_asset, names_and_kinds
 from arco.read.reader import Reader
@@ -85,15 +87,21 @@ async def lineage(
 
 async def nodes(reader: Reader, walk: Walk) -> tuple[Node, ...]:
     """What a walk met, under the names that things have now. A place outside is called what its edge calls it."""
-    called: dict[str, tuple[str, str]] = {}
-    for edge in walk.edges:
-        called.setdefault(edge.source_id, (edge.source or edge.source_id, edge.source_kind or "external"))
-        called.setdefault(edge.target_id, (edge.target or edge.target_id, "asset"))
-    called |= await names_and_kinds(reader, walk.depths)
+    called = names_in_edges(walk) | await names_and_kinds(reader, walk.depths)
     return tuple(
         Node(id=node, name=called.get(node, (node, "asset"))[0], kind=called.get(node, (node, "asset"))[1], depth=depth)
         for node, depth in walk.depths.items()
     )
+
+
+def names_in_edges(walk: Walk) -> dict[str, tuple[str, str]]:
+    """What edges call their ends, and take them for."""
+    called: dict[str, tuple[str, str]] = {}
+    for edge in walk.edges:
+        called.setdefault(edge.source_id, (edge.source or edge.source_id, edge.source_kind or "external"))
+        kind = "external" if is_place_outside(edge.target_id) else "asset"
+        called.setdefault(edge.target_id, (edge.target or edge.target_id, kind))
+    return called
 
 
 async def column_mappings(reader: Reader, edges: Collection[str]) -> tuple[ColumnMapping, ...]:
@@ -105,7 +113,10 @@ async def column_mappings(reader: Reader, edges: Collection[str]) -> tuple[Colum
 
 async def execution_counts(reader: Reader, edges: Collection[Edge]) -> dict[str, int]:
     """How many tasks went along each edge: distinct rows, never a counter."""
-    relation = await reader.relation(LINEAGE_EXECUTIONS, {edge.target_id for edge in edges})
+    targets = {edge.target_id for edge in edges}
+    # Executions lie where the edge was recorded, also under another system's name.
+    targets |= {one for one, known in (await known_datasets(reader)).items() if known.id in targets}
+    relation = await reader.relation(LINEAGE_EXECUTIONS, targets)
     rows = await reader.rows(f"SELECT edge_id, count(*) AS times FROM {relation} GROUP BY edge_id")
     counted = {row["edge_id"]: row["times"] for row in rows}
     return {edge.edge_id: counted.get(edge.edge_id, 0) for edge in edges}

@@ -1,5 +1,6 @@
 """Schemas of an asset and their history: what its project declared, and what its table has. Columns are found by their ids."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -44,6 +45,15 @@ class DeclaredSchema(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[SchemaColumn, ...]
 
 
+class CurrentSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema that something has now: that of its table, or what its project declared while there is no table."""
+
+    table_uuid: str | None = None
+    schema_id: int | None = None
+    schema_hash: str | None = None
+    columns: tuple[SchemaColumn, ...]
+
+
 class SchemaHistory(Answer, frozen=True, kw_only=True):
     """Newest first, of the table and of the project."""
 
@@ -69,7 +79,7 @@ async def schema_history(reader: Reader, asked: str) -> SchemaHistory:
         asset=named.asset,
         asset_id=named.asset_id,
         table=await _of_tables(reader, tables),
-        declared=await _declared(reader, named.asset_id),
+        declared=(await _declared(reader, [named.asset_id])).get(named.asset_id, ()),
     )
 
 
@@ -101,33 +111,56 @@ async def _of_tables(reader: Reader, tables: list[Incarnation]) -> tuple[TableSc
     ids = [table.table_uuid for table in tables]
     ages = {uuid: age for age, uuid in enumerate(ids)}
     schemas = await reader.rows(f"SELECT * FROM {await reader.relation(SCHEMAS, ids)}")
-    columns: dict[tuple[str, int], list[SchemaColumn]] = {}
-    listed = await reader.rows(f"SELECT * FROM {await reader.relation(COLUMNS, ids)} ORDER BY ordinal, field_id")
-    for row in listed:
-        path = row["path"] or row["name"] or str(row["field_id"])
-        columns.setdefault((row["table_uuid"], row["schema_id"]), []).append(
-            shaped(SchemaColumn, row, id=row["field_id"], path=path)
-        )
+    columns = await _columns(reader, ids)
     newest = tables[-1].row if tables else None
     found = []
     for row in schemas:
         key = (row["table_uuid"], row["schema_id"])
         is_current = newest is not None and key == (newest["table_uuid"], newest["schema_id"])
-        found.append(shaped(TableSchema, row, current=is_current, columns=tuple(columns.get(key, ()))))
+        found.append(shaped(TableSchema, row, current=is_current, columns=columns.get(key, ())))
     return tuple(sorted(found, key=lambda one: (ages[one.table_uuid], one.current, one.schema_id), reverse=True))
 
 
-async def _declared(reader: Reader, asset_id: str) -> tuple[DeclaredSchema, ...]:
+async def current_schemas(reader: Reader, tables: Mapping[str, Incarnation | None]) -> dict[str, CurrentSchema]:
+    """What some assets have now, with the table that counts of each: its schema, or while there is none the declared one."""
+    known = {one: table.row for one, table in tables.items() if table is not None and table.row is not None}
+    columns = await _columns(reader, {row["table_uuid"] for row in known.values()})
+    found = {
+        one: CurrentSchema(table_uuid=row["table_uuid"], schema_id=row["schema_id"], columns=its)
+        for one, row in known.items()
+        if (its := columns.get((row["table_uuid"], row["schema_id"])))
+    }
+    declared = await _declared(reader, [one for one in tables if one not in found])
+    return found | {
+        one: CurrentSchema(schema_hash=some[0].schema_hash, columns=some[0].columns) for one, some in declared.items()
+    }
+
+
+async def _columns(reader: Reader, table_uuids: Collection[str]) -> dict[tuple[str, int], tuple[SchemaColumn, ...]]:
+    """The columns of every schema that some tables had."""
+    found: dict[tuple[str, int], list[SchemaColumn]] = {}
+    relation = await reader.relation(COLUMNS, table_uuids)
+    for row in await reader.rows(f"SELECT * FROM {relation} ORDER BY ordinal, field_id"):
+        path = row["path"] or row["name"] or str(row["field_id"])
+        column = shaped(SchemaColumn, row, id=row["field_id"], path=path)
+        found.setdefault((row["table_uuid"], row["schema_id"]), []).append(column)
+    return {one: tuple(some) for one, some in found.items()}
+
+
+async def _declared(reader: Reader, asset_ids: Collection[str]) -> dict[str, tuple[DeclaredSchema, ...]]:
+    """What the projects of some assets declared, newest first."""
     rows = await reader.rows(
-        f"SELECT * FROM {await reader.relation(DECLARED_SCHEMAS, asset_id)} ORDER BY ordinal, column_id"
+        f"SELECT * FROM {await reader.relation(DECLARED_SCHEMAS, asset_ids)} ORDER BY ordinal, column_id"
     )
-    by_hash: dict[str, list[dict[str, Any]]] = {}
+    by_hash: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        by_hash.setdefault(row["schema_hash"], []).append(row)
+        by_hash.setdefault((row["asset_id"], row["schema_hash"]), []).append(row)
     # After a rollback an earlier one counts again, and is the newest.
     counted = {one: max(row["counted_order"] or "" for row in columns) for one, columns in by_hash.items()}
-    found = [
-        DeclaredSchema(
+    found: dict[str, list[DeclaredSchema]] = {}
+    for asset_id, schema_hash in sorted(by_hash, key=lambda one: (counted[one], one[1]), reverse=True):
+        columns = by_hash[asset_id, schema_hash]
+        schema = DeclaredSchema(
             schema_hash=schema_hash,
             declared_at=plain(max((row["declared_at"] for row in columns if row["declared_at"]), default=None)),
             verdict=columns[0]["verdict"],
@@ -135,6 +168,5 @@ async def _declared(reader: Reader, asset_id: str) -> tuple[DeclaredSchema, ...]
                 shaped(SchemaColumn, row, id=row["column_id"], path=row["name"], doc=row["description"]) for row in columns
             ),
         )
-        for schema_hash, columns in by_hash.items()
-    ]
-    return tuple(sorted(found, key=lambda one: (counted[one.schema_hash], one.schema_hash), reverse=True))
+        found.setdefault(asset_id, []).append(schema)
+    return {one: tuple(some) for one, some in found.items()}

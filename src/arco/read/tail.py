@@ -1,14 +1,15 @@
 """What is not folded yet, as contributions: fresh reads add it to a cut and follow the same rules.
 
 The heads are read first, the ledger after them: a segment that is folded in between is in neither the old cut nor consumed by it,
-so it is read here, and joining it twice changes nothing. What runs have not told the ledger yet is read from their logs, and what
-nobody has told of names from the chain of their commits.
+so it is read here, and joining it twice changes nothing. What runs have not told the ledger yet is read from their logs, what
+nobody has told of names from the chain of their commits, and what nobody has told of tables from the receipts of theirs.
 Servers may read this; browsers never do.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from arco.catalog.name_events import name_events
 from arco.catalog.untold import NameChain
@@ -16,7 +17,8 @@ from arco.fold.consumed import ConsumedLists
 from arco.fold.contributions import Contribution
 from arco.fold.finding import Finder, key_of
 from arco.fold.heads import Heads
-from arco.fold.manifests import RootManifest
+from arco.fold.manifests import Manifest, RootManifest
+from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.segment_rows import shred_segment
 from arco.fold.shredding import shred_for
 from arco.fold.tables import FOLDED_FROM
@@ -27,20 +29,30 @@ from arco.kernel.limits import LEDGER_READS_MAX
 from arco.kernel.position import HybridClock
 from arco.ledger.drafts import seal
 from arco.ledger.outstanding import outstanding, run_ids
+from arco.read.unannounced import Found, Unannounced
 from arco.storage.keys import Domain, Head, SegmentKey
 
 Rows = dict[str, list[Row]]
 
 
-class Tails:
-    """The tails of one workspace. What a cut has consumed is remembered."""
+@dataclass(frozen=True, slots=True)
+class TailRows:
+    """Contributions by the name of their table. `left_out` is how many commits of tables were too many to be looked at."""
 
-    def __init__(self, heads: Heads) -> None:
+    rows: Rows
+    left_out: int = 0
+
+
+class Tails:
+    """The tails of one workspace. What a cut has consumed is remembered. Without `receipts`, commits wait for the fold."""
+
+    def __init__(self, heads: Heads, receipts: ReceiptEvents | None = None) -> None:
         self._heads = heads
         self._lists = ConsumedLists(heads.store, heads.scope, heads.clock, heads.entropy)
         self._names = NameChain(heads.store, heads.scope, heads.clock, heads.entropy)
         self._positions = HybridClock(heads.clock, heads.entropy)
         self._finder = Finder(heads.store, heads.scope, self._lists, heads.clock, heads.entropy, listing=True)
+        self._commits = None if receipts is None else Unannounced(heads, self._lists, receipts)
 
     async def of(
         self,
@@ -48,7 +60,7 @@ class Tails:
         heads: Sequence[Head] = tuple(FOLDED_FROM),
         *,
         told: Collection[str] = frozenset(),
-    ) -> Rows:
+    ) -> TailRows:
         """Everything that a cut does not have, by the name of its table. `told` are runs whose end the cut has."""
         found: Rows = defaultdict(list)
         # Before the ledger: what is told from now on is found in a run's log, after the mark of names, or in the ledger.
@@ -61,7 +73,10 @@ class Tails:
                 found[table] += some
         for table, some in (await self._of_runs(runs, heads)).items():
             found[table] += some
-        return dict(found)
+        commits = await self._of_commits(root, heads)
+        for about, row in commits.rows:
+            found[about.name].append(row)
+        return TailRows(dict(found), commits.left_out)
 
     async def oldest_ms(self, root: RootManifest | None) -> int | None:
         """When the oldest segment was written that a cut does not have; None if it has all."""
@@ -81,10 +96,20 @@ class Tails:
 
     async def _unfolded(self, root: RootManifest | None, head: Head) -> list[str]:
         """The short names of the segments that a head has not consumed."""
-        link = next((one.manifest for one in (root.heads if root else ()) if one.head == head.value), None)
-        manifest = None if link is None else await self._heads.manifest(head, link)
-        consumed = await self._lists.of(head, manifest)
+        consumed = await self._lists.of(head, await self._manifest(root, head))
         return list((await self._finder.find(head, consumed, receipts=False)).segments)
+
+    async def _manifest(self, root: RootManifest | None, head: Head) -> Manifest | None:
+        link = next((one.manifest for one in (root.heads if root else ()) if one.head == head.value), None)
+        return None if link is None else await self._heads.manifest(head, link)
+
+    async def _of_commits(self, root: RootManifest | None, heads: Sequence[Head]) -> Found:
+        """What became of tables that the ledger was not told of."""
+        if self._commits is None:
+            return Found()
+        manifest = await self._manifest(root, Head.ICEBERG)
+        consumed = await self._lists.of(Head.ICEBERG, manifest)
+        return await self._commits.of(consumed, 0 if manifest is None else manifest.published_ms, heads)
 
     async def _of_names(self, heads: Sequence[Head]) -> Rows:
         """What became of names that the ledger was not told of."""

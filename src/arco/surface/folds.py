@@ -13,7 +13,6 @@ from arco.fold.folding import Folding, Settings
 from arco.fold.following import Following
 from arco.fold.heads import Heads
 from arco.fold.passes import Pass, fold_pass
-from arco.fold.receipt_events import ReceiptEvents
 from arco.fold.spark_demand import OnDemand
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
@@ -26,6 +25,7 @@ from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.telling import tell_all
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
+from arco.surface.receipts import receipts_of
 
 Told = Callable[[Scope | None, Pass | ArcoError], None]
 """Hears what became of a pass over a workspace; None: which workspaces there are could not be found out."""
@@ -56,7 +56,6 @@ async def folding_of(
     """Whoever folds a workspace. Spark is started if there is something to fold, and stopped by whoever has the home."""
     reach_s = lake.retention.reach_s
     heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy, reach_s=reach_s)
-    receipts = ReceiptEvents(heads.store, parts.scope, parts.files.find, parts.clock, parts.entropy)
     names = Teller(heads.store, parts.scope, parts.clock, parts.entropy)
     deployments = Deployments(heads.store, parts.scope, parts.clock, parts.entropy)
 
@@ -68,7 +67,7 @@ async def folding_of(
 
     work = OnDemand(home, lake.place, lake.options, parts.scope)
     try:
-        yield Folding(heads, work, settings, receipts=receipts, tell=tell)
+        yield Folding(heads, work, settings, receipts=receipts_of(parts), tell=tell)
     finally:
         work.close()
 

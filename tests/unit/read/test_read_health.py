@@ -4,7 +4,7 @@ import pytest
 
 from arco.fold.tables import RUNS, TASKS
 from arco.read.assets import Filter, health, health_list
-from arco.read.causes import CauseKind
+from arco.read.causes import CauseKind, Priority
 from arco.read.expected import expected_keys
 from arco.read.explain import explain
 from arco.read.health import Status, worst
@@ -105,6 +105,24 @@ def test_the_last_run_of_an_asset_is_the_newest_that_it_was_part_of(ground: Grou
 def test_a_held_output_is_explained_by_its_check(ground: Ground) -> None:
     cause = ground.ask(explain, "ops.features", NOW_MS).causes[0]
     assert (cause.kind, cause.checks, cause.partitions) == (CauseKind.HELD_OUTPUT, ("null_rate(user_id)",), days(18, 20))
+
+
+def test_a_check_that_failed_and_held_nothing_back_is_named_and_to_be_reviewed(ground: Ground) -> None:
+    found = ground.ask(explain, "shop.orders", NOW_MS)
+    assert found.status is Status.WARNING
+    (cause,) = found.causes
+    assert (cause.kind, cause.asset, cause.checks) == (CauseKind.FAILING_CHECKS, "shop.orders", ("unique(order_id)",))
+    assert "50.0% of its checks passed" in cause.summary
+    assert [(one.priority, one.command) for one in found.recommendations] == [
+        (Priority.MEDIUM, "arco assets shop.orders"),
+        (Priority.LOW, "arco runs"),
+    ]
+    assert found.recommendations[0].action == "review failing checks: unique(order_id)"
+
+
+def test_a_check_that_held_an_output_back_is_told_of_once(ground: Ground) -> None:
+    found = ground.ask(explain, "ops.features", NOW_MS)
+    assert CauseKind.FAILING_CHECKS not in [one.kind for one in found.causes]
 
 
 def test_what_was_not_run_waits_for_a_source_that_is_late(ground: Ground) -> None:

@@ -13,7 +13,6 @@ from arco.catalog.telling import Teller
 from arco.fold.folding import Folding
 from arco.fold.heads import Heads
 from arco.fold.passes import fold_pass
-from arco.fold.receipt_events import ReceiptEvents
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import NotFound
 from arco.kernel.ids import EventId
@@ -31,6 +30,7 @@ from arco.read.reader import Reader
 from arco.read.schemas import current_columns
 from arco.read.search import search
 from arco.storage.keys import Domain
+from arco.surface.receipts import receipts_of
 from fixtures.fold.histories import ulid
 from fixtures.state.arrow_work import ArrowWork
 from stand_ins.lake import SCOPE, Lake
@@ -45,10 +45,10 @@ class Ground:
         self.lake = Lake()
         store, clock, entropy = self.lake.store, self.lake.clock, SeededEntropy("reader")
         heads = Heads(store, SCOPE, clock, entropy)
-        receipts = ReceiptEvents(store, SCOPE, self.lake.catalog.parts.files.find, clock, entropy)
+        receipts = receipts_of(self.lake.catalog.parts)
         tell = Teller(store, SCOPE, clock, entropy).tell
         self.folding = Folding(heads, ArrowWork(store, SCOPE), receipts=receipts, tell=tell)
-        self.library = Library(heads, cache=folder)
+        self.library = Library(heads, cache=folder, receipts=receipts_of(self.lake.catalog.parts))
         self.ledger = Appender(store, SCOPE, clock, entropy, gather_s=0)
 
     async def fold(self) -> None:

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from arco.catalog.telling import Teller
+from arco.fold.folding import Folding
+from arco.fold.heads import Heads
+from arco.fold.passes import fold_pass
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import EventId, new_uuid7
@@ -19,6 +23,7 @@ from arco.storage.keys import Domain
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Condition, Outcome
 from arco.surface.http.app import App
+from fixtures.state.arrow_work import ArrowWork
 from stand_ins.asgi import Answer, ask, make_app
 from stand_ins.troubled_store import Mood, TroubledStore
 
@@ -58,11 +63,24 @@ class Server:
     def everything(self) -> list[Event]:
         return [event for domain in Domain for event in self.events(domain)]
 
+    def segments(self, domain: Domain) -> list[str]:
+        async def listed() -> list[str]:
+            return [str(key) async for key in reading.segments(self.store, Scope.of(), domain)]
+
+        return self.runner.run(listed())
+
+    def fold(self) -> None:
+        clock, entropy, scope = SystemClock(), SystemEntropy(), Scope.of()
+        tell = Teller(self.store, scope, clock, entropy).tell
+        folding = Folding(Heads(self.store, scope, clock, entropy), ArrowWork(self.store, scope), tell=tell)
+        assert not self.runner.run(fold_pass(folding)).failed
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
     yield made
+    made.app._state.libraries.close()
     made.runner.close()
 
 
@@ -103,6 +121,7 @@ def test_an_event_is_durable_when_it_is_answered(server: Server, body: Any, medi
     assert answer.json == {
         "accepted": 1,
         "events": [{"index": 0, "id": event.id, "type": event.type, "position": event.position}],
+        "segments": server.segments(Domain.EXECUTION),
     }
     assert (event.source, event.data) == ("airflow", ENDED)
     if isinstance(body, dict) and "time" in body:
@@ -391,7 +410,7 @@ def test_a_run_of_openlineage_is_a_run_with_lineage(server: Server, path: str) -
     rates, orders = sorted(lineage.edges, key=lambda edge: edge.upstream)  # type: ignore[attr-defined]
     assert (orders.upstream_namespace, orders.upstream) == ("postgres://db:5432", "shop.public.orders")
     assert (orders.downstream_namespace, orders.downstream) == ("s3://lake", "warehouse/daily")
-    assert orders.downstream_aliases == ("shop.daily",)
+    assert [(one.namespace, one.name) for one in orders.downstream_symlinks] == [("arco", "shop.daily")]
     (total,) = orders.columns.mappings
     assert (total.column, [one.column for one in total.sources], total.transform) == (
         "total", ["price", "quantity"], "aggregation",
@@ -400,6 +419,36 @@ def test_a_run_of_openlineage_is_a_run_with_lineage(server: Server, path: str) -
     assert all(event.streamid == RUN and event.correlationid == "parent-1" for event in found.values())
     assert all(event.time == "2025-10-11T09:08:07.065Z" for event in found.values())
     assert found["run_completed"].causationid == found["openlineage_received"].id
+
+
+def test_what_openlineage_says_of_a_table_is_in_its_lineage_and_impact(server: Server) -> None:
+    """Posted over HTTP, asked over HTTP: before a fold, and after it."""
+    _create(server, "orders")
+    _create(server, "daily")
+    daily = DAILY | {"namespace": "arco", "name": "shop.daily", "facets": {}}
+    for inputs, outputs in (([ORDERS], [daily]), ([daily], [{"namespace": "looker://bi", "name": "sales"}])):
+        sent = ran("COMPLETE", inputs=inputs, outputs=outputs)
+        assert server.post(sent, LINEAGE, Content_Type="application/json").status == 202
+
+    def beyond(direction: str, **query: str) -> list[tuple[str, str]]:
+        asked = "&".join(f"{name}={value}" for name, value in {"direction": direction, **query}.items())
+        found = server.post(None, f"/api/v1/assets/shop.daily/lineage?{asked}", "GET").json
+        return [(one["name"], one["kind"]) for one in found["nodes"] if one["depth"]]
+
+    assert beyond("upstream", fresh="true") == [("shop.public.orders", "external")]
+    assert beyond("downstream", fresh="true") == [("sales", "external")]
+    server.fold()
+    assert beyond("upstream") == [("shop.public.orders", "external")]
+    assert beyond("downstream") == [("sales", "external")]
+    hit = server.post(None, "/api/v1/assets/shop.daily/impact", "GET").json["affected"]
+    assert [(one["asset"], one["kind"], one["depth"]) for one in hit] == [("sales", "external", 1)]
+
+
+def _create(server: Server, name: str) -> None:
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+    server.post({"namespace": ["shop"]}, "/iceberg/v1/default.default/namespaces")
+    made = server.post({"name": name, "schema": schema}, "/iceberg/v1/default.default/namespaces/shop/tables")
+    assert made.status == 200, made.json
 
 
 @pytest.mark.parametrize(
@@ -515,7 +564,10 @@ def test_people_say_what_was_made_of_what(server: Server) -> None:
     answer = server.post(edge(columns=columns, who="ann", why="a nightly export"), LINEAGE)
     assert answer.status == 201, answer.json
     (event,) = server.events(Domain.LINEAGE)
-    assert answer.json == {"edge_id": event.subject, "event_id": event.id, "position": event.position}
+    (segment,) = server.segments(Domain.LINEAGE)
+    assert answer.json == {
+        "edge_id": event.subject, "event_id": event.id, "position": event.position, "segment": segment,
+    }  # fmt: skip
     said = read_data(event)
     assert (said.method, said.who, said.why, said.run_id) == ("hand", "ann", "a nightly export", None)  # type: ignore[union-attr]
     (one,) = said.edges  # type: ignore[union-attr]

@@ -32,6 +32,44 @@ def test_the_snapshot_is_shown_with_its_heads_and_tables(ground: HttpGround) -> 
     assert tables["assets"]["bytes"] > 0
 
 
+def test_the_snapshot_has_every_asset_with_its_last_materialization_and_its_schema(ground: HttpGround) -> None:
+    found = ground.told("catalog/snapshot", limit=1000)
+    assert [one["asset"] for one in found["assets"]] == sorted(name for name in ground.world.ids if name != "ops.old")
+    by_name = {one["asset"]: one for one in found["assets"]}
+    orders, made = by_name["shop.orders"], by_name["shop.orders"]["materialization"]
+    assert orders["partitions"] == len(ground.told(f"{ORDERS}/partitions", limit=1000)["items"])
+    last = ground.told(ORDERS)["last_publish"]
+    assert (made["materialization_id"], made["run_id"], made["published_at"]) == (
+        last["materialization_id"], last["run_id"], last["published_at"],
+    )  # fmt: skip
+    version = ground.told(f"{ORDERS}/versions", partition=made["partition_key"])["versions"][0]
+    assert {name: made[name] for name in ("rows", "bytes", "files", "snapshot_id", "schema_id", "quality")} == {
+        name: version[name] for name in ("rows", "bytes", "files", "snapshot_id", "schema_id", "quality")
+    }
+    assert (orders["schema"]["schema_id"], orders["schema"]["table_uuid"]) == (1, made["table_uuid"])
+    for name in ("shop.orders", "shop.customers", "ops.new", "shop.raw_orders"):
+        columns = ground.told(f"assets/{name}/columns")["columns"]
+        assert (by_name[name]["schema"] or {"columns": []})["columns"] == columns
+    assert (by_name["ops.new"]["materialization"], by_name["ops.new"]["partitions"]) == (None, 0)
+
+
+def test_the_snapshot_is_paged_and_asked_for_some_assets_by_their_ids(ground: HttpGround) -> None:
+    whole = ground.told("catalog/snapshot", limit=1000)["assets"]
+    paged, cursor = list[Any](), None
+    while cursor is not None or not paged:
+        page = ground.told("catalog/snapshot", limit=4, **({} if cursor is None else {"cursor": cursor}))
+        assert page["snapshot"] == ground.snapshot
+        paged += page["assets"]
+        cursor = page["next_cursor"]
+    assert paged == whole
+    ids = [ground.world.ids[name] for name in ("shop.orders", "ops.old")]
+    some = ground.told("catalog/snapshot", asset_ids=",".join([*ids, "01JCW4ZZZZ0000000000009999"]))
+    assert [(one["asset"], one["retired"]) for one in some["assets"]] == [("ops.old", True), ("shop.orders", False)]
+    assert some["assets"][1] == next(one for one in whole if one["asset"] == "shop.orders")
+    assert "asset_ids" in ground.problem("catalog/snapshot", asset_ids=",")["detail"]
+    assert "asset_ids" in ground.problem("catalog/snapshot", asset_ids=",".join(map(str, range(1001))))["detail"]
+
+
 def test_assets_are_listed_filtered_and_shown(ground: HttpGround) -> None:
     def names(**query: Any) -> list[str]:
         return [one["asset"] for one in ground.told("assets", **query)["items"]]

@@ -18,13 +18,14 @@ from arco.servo.deploy.deploying import Deployments
 from arco.storage.keys import DeploymentHeadKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.surface.cli.opening import Opened
+from arco.surface.receipts import receipts_of
 
 
 async def disagreements_of(at: Opened) -> tuple[Disagreement, ...]:
     """What the state, with all that is not folded yet, says otherwise than it is."""
     parts = at.catalog.parts
     heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    library = Library(heads, folder=at.folder)
+    library = Library(heads, folder=at.folder, receipts=receipts_of(parts))
     try:
         # The truths first: what happens after them is only more than they say.
         tables, runs, assets = await _tables(at), await _runs(at.catalog), await _assets(at.catalog)

@@ -17,6 +17,7 @@ from arco.read.reader import Reader
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import say_aside
+from arco.surface.receipts import receipts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ async def asking(where: Where, binding: Binding) -> AsyncIterator[Asked]:
     async with opened(where) as at:
         parts = at.catalog.parts
         heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-        library = Library(heads, folder=at.folder)
+        library = Library(heads, folder=at.folder, receipts=receipts_of(parts))
         try:
             found = await library.open(binding)
             if found.warning is not None:

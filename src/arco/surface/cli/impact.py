@@ -7,7 +7,7 @@ from arco.surface.cli.asking import asking
 from arco.surface.cli.flags import Where
 from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
 from arco.surface.cli.partitions_named import named_partition
-from arco.surface.cli.printing import counted, print_grid, print_json, say, stamp
+from arco.surface.cli.printing import print_grid, print_json, say, stamp
 
 
 async def show_impact(
@@ -29,10 +29,10 @@ def _print(found: Impact) -> None:
     if not found.affected:
         say(f"Nothing is made of {of}.")
         return
-    headers = ("hit", "steps", "owner", "project", "last published (UTC)", "due (UTC)", "partitions")
-    print_grid(headers, map(_row, found.affected), folds=(0, 2, 6))
+    headers = ("hit", "kind", "steps", "owner", "project", "last published (UTC)", "due (UTC)", "partitions")
+    print_grid(headers, map(_row, found.affected), folds=(0, 3, 7))
     owners = f"; tell {', '.join(found.owners)}" if found.owners else ""
-    say(f"{counted(len(found.affected), 'asset')} made of {of}{owners}")
+    say(f"{len(found.affected)} hit if {of} is late or wrong{owners}")
     if found.next_deadline is not None:
         say(f"The first of them is due {stamp(found.next_deadline)} UTC")
     if found.truncated:
@@ -43,6 +43,7 @@ def _row(one: Affected) -> tuple[str | None, ...]:
     ranges = "; ".join(dict.fromkeys(spelled_ranges(some) for some in one.partitions or ()))
     return (
         one.asset,
+        one.kind,
         str(one.depth),
         ", ".join(one.owners),
         one.project,

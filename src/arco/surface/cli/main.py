@@ -85,6 +85,12 @@ Fold = Annotated[
 FoldEvery = Annotated[
     float, typer.Option(metavar="SECONDS", help="How often the fold looks when nobody tells it of anything new.")
 ]
+FoldNoListing = Annotated[
+    bool,
+    typer.Option(
+        "--fold-no-listing", help="The fold folds what this server tells it of: for stores where listing is dear."
+    ),
+]
 Insecure = Annotated[
     bool,
     typer.Option("--insecure", help="Listen where others can reach it, without a token. Everybody may do everything."),
@@ -145,6 +151,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
     allow_origin: AllowOrigin = None,
     fold: Fold = False,
     fold_every: FoldEvery = 10,
+    fold_no_listing: FoldNoListing = False,
     upkeep: Upkeep = False,
     upkeep_every: UpkeepEvery = 900,
     vend: Vend = "off",
@@ -193,6 +200,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
         allow_origin=tuple(allow_origin or ()),
         fold=fold,
         fold_every_s=fold_every,
+        fold_listing=not fold_no_listing,
         upkeep=upkeep,
         upkeep_every_s=upkeep_every,
         until_stdin_ends=until_stdin_ends,

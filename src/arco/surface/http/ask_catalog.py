@@ -4,14 +4,31 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import SnapshotId
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.diff_snapshots import SnapshotDiff, snapshot_diff
 from arco.read.library import Binding
 from arco.read.search import SearchAnswer, search
 from arco.read.snapshot import CatalogSnapshot, catalog_snapshot
-from arco.surface.http.asking import Bound, Question, Sitting, Word
+from arco.surface.http.asking import Bound, Listed, Question, Sitting, Word
 from arco.surface.http.declaring import API
+
+_Ids = Annotated[str, Meta(max_length=64 * ANSWER_PAGE_ITEMS_MAX)]
+
+
+class SnapshotAsked(Listed, frozen=True, kw_only=True):
+    asset_ids: Annotated[_Ids | None, Meta(description="Only these assets, by their ids with commas between them.")] = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """InvalidInput if there are more than a page can have."""
+        found = tuple(dict.fromkeys(one for one in (self.asset_ids or "").split(",") if one))
+        if len(found) > ANSWER_PAGE_ITEMS_MAX:
+            raise InvalidInput(f"asset_ids has {len(found)} ids", hint=f"ask for at most {ANSWER_PAGE_ITEMS_MAX} at once")
+        if self.asset_ids is not None and not found:
+            raise InvalidInput("asset_ids has no ids in it", hint="leave it out for all assets")
+        return found
 
 
 class DiffAsked(Bound, frozen=True, kw_only=True):
@@ -29,8 +46,8 @@ class SearchAsked(Bound, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=ANSWER_PAGE_ITEMS_MAX, description="How many hits.")] = 20
 
 
-async def _snapshot(sitting: Sitting, _: Bound) -> CatalogSnapshot:
-    return catalog_snapshot(sitting.reader, sitting.ingestion)
+async def _snapshot(sitting: Sitting, asked: SnapshotAsked) -> CatalogSnapshot:
+    return await catalog_snapshot(sitting.reader, sitting.ingestion, asked.ids, asked.window)
 
 
 async def _diff(sitting: Sitting, asked: DiffAsked) -> SnapshotDiff:
@@ -45,8 +62,8 @@ async def _search(sitting: Sitting, asked: SearchAsked) -> SearchAnswer:
 CATALOG_QUESTIONS = (
     Question(
         f"{API}/catalog/snapshot",
-        "One snapshot: its id, when it was published, what was folded into it, and its tables",
-        Bound,
+        "One snapshot: when it was published, what was folded into it, its tables, and its assets with what each has now",
+        SnapshotAsked,
         CatalogSnapshot,
         _snapshot,
     ),

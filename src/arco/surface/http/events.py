@@ -39,10 +39,11 @@ class AcceptedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that are durable, and not folded yet."""
+    """Events that are durable, and not folded yet. `segments` are the objects of the ledger that have them, for who notifies."""
 
     accepted: int
     events: tuple[AcceptedEvent, ...]
+    segments: tuple[str, ...]
 
 
 class Events(Resource):
@@ -95,7 +96,8 @@ def accepted(appended: tuple[tuple[Appended, ...], ...]) -> Response:
         for index, several in enumerate(appended)
         for one in several
     )
-    return json_response(Accepted(accepted=len(appended), events=tuple(events)), 202)
+    segments = dict.fromkeys(str(one.segment) for several in appended for one in several)
+    return json_response(Accepted(accepted=len(appended), events=tuple(events), segments=tuple(segments)), 202)
 
 
 def _items(request: Request) -> list[Any]:

@@ -5,9 +5,11 @@ Files of a bucket are kept in one folder of this process, under their checksums;
 
 import tempfile
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 from arco.fold.heads import Heads
+from arco.fold.receipt_events import ReceiptEvents
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.limits import READY_WORKSPACES_MAX
@@ -17,9 +19,17 @@ from arco.storage.port import ObjectStore
 
 
 class Libraries:
-    """`folder` is the folder that the store is, if it is one: files are read there in place."""
+    """`folder` is the folder that the store is, if it is one: files are read there. `receipts` tell of commits to tables."""
 
-    def __init__(self, store: ObjectStore, clock: Clock, entropy: Entropy, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        entropy: Entropy,
+        folder: Path | None,
+        receipts: Callable[[Scope], ReceiptEvents],
+    ) -> None:
+        self._receipts = receipts
         self._store, self._clock, self._entropy = store, clock, entropy
         self._folder = folder
         self._cache: tempfile.TemporaryDirectory[str] | None = None
@@ -29,7 +39,8 @@ class Libraries:
         found = self._open.get(scope)
         if found is None:
             heads = Heads(self._store, scope, self._clock, self._entropy)
-            found = self._open[scope] = Library(heads, folder=self._folder, cache=self._kept_in())
+            receipts = self._receipts(scope)
+            found = self._open[scope] = Library(heads, folder=self._folder, cache=self._kept_in(), receipts=receipts)
         self._open.move_to_end(scope)
         while len(self._open) > READY_WORKSPACES_MAX:
             # Not closed: it may be answering. It goes when nobody holds it.

@@ -115,7 +115,10 @@ class Lineage(Resource):
         body = request.json()
         if isinstance(body, list) or is_openlineage(body):
             items: list[Any] = bounded(body if isinstance(body, list) else [body])
-            return accepted(await self._state.appender(self.scope(request)).append_items(items, _openlineage))
+            scope = self.scope(request)
+            appended = await self._state.appender(scope).append_items(items, _openlineage)
+            self._state.wake_fold(scope)
+            return accepted(appended)
         form = read(body, LineageSaying, "lineage")
         columns = tuple(
             ColumnMapping(
@@ -129,7 +132,7 @@ class Lineage(Resource):
         words = Words(form.who or request.principal, form.why)
         key = self.key(request, "lineage.record", body)
         said = await self._hand(request).record(upstream, downstream, columns, words, key)
-        return json_response(said, 201)
+        return self._answer(request, said, 201)
 
     async def delete(self, request: Request, asked: RemovalAsked) -> Response:
         said = read({"who": asked.who, "why": asked.why}, _Words, "lineage")
@@ -138,10 +141,13 @@ class Lineage(Resource):
         if asked.edge_id is not None:
             if any(one is not None for end in ends for one in end):
                 raise InvalidInput("an edge is named by edge_id or by its ends, not by both")
-            return json_response(await self._hand(request).remove_edge(EdgeId(asked.edge_id), words, key))
+            return self._answer(request, await self._hand(request).remove_edge(EdgeId(asked.edge_id), words, key))
         upstream, downstream = (_end_of(what, *end) for what, end in zip(_ENDS, ends, strict=True))
-        removed: Said = await self._hand(request).remove(upstream, downstream, words, key)
-        return json_response(removed)
+        return self._answer(request, await self._hand(request).remove(upstream, downstream, words, key))
+
+    def _answer(self, request: Request, said: Said, status: int = 200) -> Response:
+        self._state.wake_fold(self.scope(request))
+        return json_response(said, status)
 
     def _hand(self, request: Request) -> HandLineage:
         catalog: Catalog = self.catalog(request)

@@ -21,7 +21,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
 class Notification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Segments of the ledger, by the names of their objects."""
+    """Segments of the ledger, and receipts of commits, by the names of their objects."""
 
     segments: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=FOLD_HINTED_SEGMENTS_MAX)]
 

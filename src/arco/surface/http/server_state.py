@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from arco.storage.counted import counted
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
 from arco.surface.http.for_clients import ForClients
+from arco.surface.http.hints import Hints
 from arco.surface.http.kept_answers import KeptAnswers
 from arco.surface.http.libraries import Libraries
 from arco.surface.http.metrics import Metrics
+from arco.surface.receipts import receipts_of
 from arco.txn.transactions import Transactions
 
 log = logging.getLogger("arco.http")
@@ -47,7 +50,9 @@ class ServerState:
         self.store = store
         self.metrics = metrics or Metrics()
         self._counted = counted(store, self.metrics, clock)
-        self.libraries = Libraries(store, clock, entropy, _folder(base_uri))
+        self.libraries = Libraries(
+            store, clock, entropy, _folder(base_uri), lambda one: receipts_of(self.catalog(one).parts)
+        )
         self.for_clients = for_clients
         self.answers = KeptAnswers(tallies=self.metrics)
         self._base_uri = base_uri
@@ -67,6 +72,9 @@ class ServerState:
         """What requests for runs are sealed with, if this server has the key of schedulers and workers."""
         self.fold_status: Callable[[], dict[str, Any]] | None = None
         """How the fold of this server is, if there is one."""
+        self.fold_lists = True
+        """Whether the fold of this server finds segments by itself. One that does not is told of those that are written here."""
+        self._hints = Hints(store, clock, entropy, lambda one: self.wake_fold_here(one.warehouse))
 
     def wake_fold_here(self, warehouse: str) -> None:
         self.wake_fold(Scope.parse_warehouse(warehouse))
@@ -109,8 +117,15 @@ class ServerState:
     def appender(self, scope: Scope) -> Appender:
         """Where the events of a workspace go."""
         if scope not in self._appenders:
-            self._appenders[scope] = Appender(self.store, scope, self.clock, self._entropy)
+            self._appenders[scope] = Appender(
+                self.store, scope, self.clock, self._entropy, stored=partial(self._hear, scope)
+            )
         return self._appenders[scope]
+
+    def _hear(self, scope: Scope, name: object) -> None:
+        """A segment or a receipt was written."""
+        if not self.fold_lists:
+            self._hints.add(scope, str(name))
 
     def _opened(self, scope: Scope) -> Catalog:
         catalog = Catalog.open(
@@ -126,6 +141,7 @@ class ServerState:
         parts = catalog.parts
         checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)
         parts.committer.after_commit = checkpointer.wake
+        parts.receipts.hears = partial(self._hear, scope)
         self._checkpointers.append(checkpointer)
         return catalog
 
@@ -137,6 +153,7 @@ class ServerState:
             await checkpointer.stop()
         for catalog in self._open.values():
             await catalog.parts.afterwards.settle()
+        await self._hints.settle()
 
 
 def _folder(base_uri: str) -> Path | None:

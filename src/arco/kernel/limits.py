@@ -145,8 +145,8 @@ TRANSACTION_STALE_S = 60.0
 TRANSACTION_WAIT_S = 10.0
 TRANSACTION_POLL_S = 0.1
 
-# How long after its arrival a request may begin on a record that waits. No client that gives up on a request sooner than this, and
-# sends it to another server, may delete its files because that one says that nothing was done (docs/transactions.md).
+# How long after its arrival a request may begin on a record that waits. No client that gives up on a request sooner than this and
+# sends it to another server may delete its files because that one says that nothing was done (docs/transactions.md).
 TRANSACTION_FRESH_S = 20.0
 
 # How long the record of a transaction is kept.

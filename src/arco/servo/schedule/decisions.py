@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from arco.ledger.failure_kinds import Category
 from arco.kernel.limits import RUN_TIMEOUT_S_MAX
+from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import (
     AnyEntry,
     Failure,

@@ -8,9 +8,9 @@ of properties says that it removed must have been there.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Description, DropRef, Inventory, NewTable
+from arco.catalog.manifest import Author
 from arco.catalog.model import Format, Kind
 from arco.catalog.namespaces import change_namespace
 from arco.catalog.operations import Describe

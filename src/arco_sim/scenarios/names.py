@@ -9,8 +9,8 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Format, Kind
 from arco.catalog.names import Names
 from arco.catalog.namespaces import create_namespace, drop_namespace

@@ -149,6 +149,37 @@ class Existence:
         return (operation.name == "space",)
 
 
+class Properties:
+    """A map of texts, empty at first. change (removals, updates) -> the removals that were there, and the others; read -> all."""
+
+    def initial(self) -> frozenset[tuple[str, str]]:
+        return frozenset()
+
+    def step(self, state: frozenset[tuple[str, str]], operation: Operation) -> tuple[frozenset[tuple[str, str]], ...]:
+        match operation.name, operation.argument:
+            case "read", _:
+                return (state,) if operation.result == tuple(sorted(state)) else ()
+            case "change", (tuple(removals), tuple()):
+                there = {key for key, _ in state}
+                result = tuple(tuple(key for key in removals if (key in there) is was) for was in (True, False))
+                return self.step_unknown(state, operation) if operation.result == result else ()
+            case _:
+                raise ValueError(f"properties know no {operation.name}")
+
+    def step_unknown(
+        self, state: frozenset[tuple[str, str]], operation: Operation
+    ) -> tuple[frozenset[tuple[str, str]], ...]:
+        match operation.argument:
+            case (tuple(removals), tuple(updates)):
+                kept = {key: value for key, value in state if key not in removals}
+                return (frozenset((kept | dict(updates)).items()),)
+            case _:
+                return (state,)
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.name == "read"
+
+
 class Counter:
     """A number, from zero up. increment -> the new number, or "ok" if that is not told; read -> the number."""
 

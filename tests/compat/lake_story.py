@@ -14,7 +14,7 @@ import msgspec
 
 from arco import asset, daily, dynamic
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.fold.archiving import copy_aside, movable
 from arco.fold.folding import ALL_HEADS, Folding, Settings

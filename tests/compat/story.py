@@ -11,9 +11,9 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Description, Inventory, NewTable
+from arco.catalog.manifest import Author
 from arco.catalog.model import ColumnNote, Format, Governance, Levels, Sensitivity
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
 from arco.catalog.operations import Purge, Void

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey, State
+from arco.catalog.manifest import Author
 from arco.iceberg import requests
 from arco.kernel.errors import Conflict, NoSuchTable, OutcomeUnknown
 from arco.kernel.limits import IDEMPOTENCY_TAKEOVER_S

@@ -13,9 +13,8 @@ import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
-from arco.catalog.manifest import decode_commit
+from arco.catalog.manifest import Author, decode_commit
 from arco.catalog.model import Format, Kind, Levels, Sensitivity
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation

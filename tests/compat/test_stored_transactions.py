@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import NoSuchTable
 from arco.kernel.limits import TRANSACTION_STALE_S

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg import requests
 from arco.kernel import crash_points

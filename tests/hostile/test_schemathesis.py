@@ -23,6 +23,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.ids import new_uuid7
 from tests.servers.launch import SEAWEEDFS_ROLE_ARN, seaweedfs
 
 from .feed_description import described_feed
@@ -40,6 +43,7 @@ BOTH_MODES = pytest.mark.parametrize(
     "mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value
 )
 TOKEN = "token-of-the-described"
+KEY = "Idempotency-Key"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 # What is there to be found, among names that are not.
@@ -131,7 +135,10 @@ def test_what_the_server_advertises_is_described(address: str) -> None:
 
 @BOTH_MODES
 def test_answers_are_as_described(address: str, mode: GenerationMode) -> None:
-    check_all(address, mode, advertised(address), REQUESTS or 400)
+    replayed = check_all(address, mode, advertised(address), REQUESTS or 400)
+    assert replayed, "no request was sent twice under its key"
+    # Made by the letter, some are done and some are refused for what they say: a key that is no good would refuse all of them.
+    assert mode is GenerationMode.NEGATIVE or {status // 100 for status in replayed} > {2}
 
 
 @BOTH_MODES
@@ -143,17 +150,19 @@ def test_answers_with_credentials_are_as_described(vending_address: str, mode: G
 
 def check_all(
     address: str, mode: GenerationMode, names: list[str], requests_max: int, more: dict[str, str] | None = None
-) -> None:
-    """Each operation gets its share of the requests, which both modes have together."""
+) -> list[int]:
+    """Each operation gets its share of the requests, which both modes have together. How those that were sent twice came out."""
     complaints: list[str] = []
+    replayed: list[int] = []
     for name in names:
         try:
-            ask_and_check(address, name, mode, -(-requests_max // (2 * len(names))), BEARER | (more or {}))
+            replayed += ask_and_check(address, name, mode, -(-requests_max // (2 * len(names))), BEARER | (more or {}))
         except FailureGroup as group:
             complaints += [f"{name}: {one}" for one in group.exceptions]
         except (Failure, AssertionError) as failure:
             complaints.append(f"{name}: {failure}")
     assert not complaints, "\n\n".join(complaints)
+    return replayed
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}], ids=str)
@@ -167,9 +176,12 @@ def test_nothing_is_answered_without_the_token(address: str, headers: dict[str, 
             assert answer.status_code == 401, f"{name}: {answer.status_code}"
 
 
-def ask_and_check(address: str, name: str, mode: GenerationMode, examples: int, headers: dict[str, str]) -> None:
-    """The same requests every time: the description decides them, and nothing else."""
+def ask_and_check(address: str, name: str, mode: GenerationMode, examples: int, headers: dict[str, str]) -> list[int]:
+    """The same requests every time: the description decides them, and nothing else but their keys. How those that were sent
+    twice were answered."""
+    replayed: list[int] = []
     operation = described()[name]
+    takes_a_key = any(one.name.lower() == KEY.lower() for one in operation.headers)
     documented = {int(code) for code in operation.definition.raw["responses"] if str(code).isdigit()}
 
     @given(case=operation.as_strategy(generation_mode=mode), seldom=st.integers(0, 3))
@@ -185,13 +197,20 @@ def ask_and_check(address: str, name: str, mode: GenerationMode, examples: int, 
         if seldom:
             case.path_parameters.update({name: KNOWN[name] for name in case.path_parameters if name in KNOWN})
             # Made by the letter it is any UUID: one that this server takes has the time in it.
-            case.headers.pop("Idempotency-Key", None)
+            case.headers.pop(KEY, None)
+        key = {KEY: new_uuid7(SystemClock(), SystemEntropy())} if takes_a_key and seldom > 1 else {}
         for word in [word for word in case.headers if word.lower() in {"authorization", *map(str.lower, headers)}]:
             del case.headers[word]
-        response = case.call(base_url=f"{address}/iceberg", headers=headers)
+        response = case.call(base_url=f"{address}/iceberg", headers=headers | key)
+        if key:
+            # Sent again it is answered alike, whatever it came to; the key may be spelled in capitals.
+            again = case.call(base_url=f"{address}/iceberg", headers=headers | {KEY: key[KEY].upper()})
+            assert again.status_code == response.status_code, f"sent again: {again.status_code}: {case.as_curl_command()}"
+            replayed.append(response.status_code)
         sensible = documented | ABOUT_HTTP | NOT_DESCRIBED.get(name, set())
         assert response.status_code in sensible, f"{response.status_code}: {case.as_curl_command()}"
         if response.status_code in documented:
             case.validate_response(response, checks=CHECKS)
 
     check()
+    return replayed

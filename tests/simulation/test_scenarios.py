@@ -20,6 +20,7 @@ LONG_SCENARIOS = {
     "table_commits",
     "grouped_commits",
     "maintenance",
+    "more_names",
     "names",
     "names_told",
     "atomic_runs",

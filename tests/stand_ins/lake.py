@@ -8,11 +8,10 @@ import msgspec
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.findings import Report
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Description, Inventory, NewTable, Place
-from arco.catalog.manifest import Commit, Manifest, decode_commit
+from arco.catalog.manifest import Author, Commit, Manifest, decode_commit
 from arco.catalog.model import Format
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.policy import LocationPolicy

@@ -4,7 +4,7 @@ import pytest
 
 from arco_sim.catalog_model import CatalogModel, CatalogState
 from arco_sim.linearizability import Operation, check
-from arco_sim.models import Existence, Table
+from arco_sim.models import Existence, Properties, Table
 
 FIRST = CatalogState(frozenset({("a", "u1")}), frozenset(), frozenset({("u1", "first")}))
 
@@ -47,6 +47,26 @@ GOOD = {
         ("load", "a", ("u2", "new")),
         ("undrop", ("u1", "b"), "ok"),
     ],
+    "a view has a name of its own kind": [
+        ("create view", ("v", "u2", "new"), "ok"),
+        ("load view", "v", ("u2", "new")),
+        ("load", "v", "missing"),
+        ("list", None, ("a",)),
+        ("list view", None, ("v",)),
+        ("drop", "v", "missing"),
+        ("rename view", ("v", "w"), "ok"),
+        ("drop any", "w", "ok"),
+        ("undrop", ("u2", "v"), "ok"),
+        ("resolve view", ("v", "u2"), "ok"),
+        ("resolve table", ("v", None), "ok"),
+    ],
+    "an owner goes with its table": [
+        ("own", ("u1", "ann"), "ok"),
+        ("rename any", ("a", "b"), "ok"),
+        ("show", "b", ("u1", "ann")),
+        ("show", "a", "missing"),
+    ],
+    "a staged table finds its name taken": [("stage", ("a", "u2", "new"), "conflict"), ("stage", ("b", "u2", "new"), "ok")],
     "what never returned may have happened": [("drop", "a", ...), ("load", "a", "missing")],
     "what never returned may not have happened": [("drop", "a", ...), ("load", "a", ("u1", "first"))],
 }
@@ -68,6 +88,19 @@ BAD = {
     "two tables under one name": [("create", ("a", "u2", "new"), "ok")],
     "a write to a table that has no name": [("drop", "a", "ok"), ("write", ("u1", "x"), "ok")],
     "a list that forgets": [("list", None, ())],
+    "a view where a table is": [("create view", ("a", "u2", "new"), "ok")],
+    "a table that is answered as a view": [("load view", "a", ("u1", "first"))],
+    "a table that is dropped as a view": [("drop view", "a", "ok")],
+    "a table that is renamed as a view": [("rename view", ("a", "b"), "ok")],
+    "an owner that was never told": [("show", "a", ("u1", "ann"))],
+    "an owner that is lost by a rename": [
+        ("own", ("u1", "ann"), "ok"),
+        ("rename", ("a", "b"), "ok"),
+        ("show", "b", ("u1", None)),
+    ],
+    "a description of what has no name": [("drop", "a", "ok"), ("own", ("u1", "ann"), "ok")],
+    "a staged table over another": [("stage", ("a", "u2", "new"), "ok")],
+    "a staged table that finds a free name taken": [("stage", ("b", "u2", "new"), "conflict")],
 }
 
 
@@ -107,6 +140,25 @@ def test_what_a_table_may_answer(lines, fits) -> None:
 )
 def test_what_a_namespace_may_answer(lines, fits) -> None:
     assert check(history(*lines), Existence()).linearizable is fits
+
+
+SET_P = ("change", ((), (("p", "1"),)), ((), ()))
+
+
+@pytest.mark.parametrize(
+    ("lines", "fits"),
+    [
+        ([SET_P, ("change", (("p", "q"), ()), (("p",), ("q",))), ("read", None, ())], True),
+        ([SET_P, ("change", (("p",), (("p", "2"),)), (("p",), ())), ("read", None, (("p", "2"),))], True),
+        ([SET_P, ("change", (("p",), ()), ((), ("p",)))], False),
+        ([("change", (("p",), ()), (("p",), ()))], False),
+        ([SET_P, ("read", None, ())], False),
+        ([("change", ((), (("p", "1"),)), ...), ("read", None, (("p", "1"),))], True),
+        ([("change", ((), (("p", "1"),)), ...), ("read", None, ())], True),
+    ],
+)
+def test_what_a_change_of_properties_may_answer(lines, fits) -> None:
+    assert check(history(*lines), Properties()).linearizable is fits
 
 
 def test_a_model_knows_its_own_operations_only() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.feed import Feed
 from arco.catalog.idempotency import RequestKey, State
+from arco.catalog.manifest import Author
 from arco.catalog.model import Levels
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.settling import NeverLands, settle

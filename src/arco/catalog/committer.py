@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.manifest import Commit, Manifest
+from arco.catalog.manifest import SEVERAL, Author, Commit, Manifest
 from arco.catalog.model import Reservation
 from arco.catalog.names import Draft
 from arco.catalog.operations import Confirm, Operation, Release, Void
@@ -40,14 +40,6 @@ from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import CatalogCommitKey
 from arco.storage.port import Absent, Landed, Lost, Unknown
 from arco.storage.readback import pause_s, put_settled
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who asks, for the record."""
-
-    principal: str = "anonymous"
-    client_id: str | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -227,8 +219,9 @@ class Committer:
                 raise OutcomeUnknown(f"the catalog's manifest did not say whether it was swung: {reason}")
 
     def _next_commit(self, manifest: Manifest, group: list[_Waiting]) -> Commit:
-        authors = {waiting.author for waiting in group}
-        author = authors.pop() if len(authors) == 1 else Author("several")
+        authors = tuple(waiting.author for waiting in group)
+        is_one = len(set(authors)) == 1
+        author = authors[0] if is_one else SEVERAL
         return Commit(
             id=self._ulids.next(),
             sequence=manifest.sequence + 1,
@@ -238,6 +231,7 @@ class Committer:
             author=author.principal,
             client_id=author.client_id,
             operations=tuple(waiting.operation for waiting in group),
+            authors=() if is_one else authors,
         )
 
     async def _write(self, commit: Commit) -> None:

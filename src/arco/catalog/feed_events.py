@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arco.catalog.manifest import Commit
+from arco.catalog.manifest import Author, Commit
 from arco.catalog.model import Entry, Format, Kind, Levels
 from arco.catalog.names import Names
 from arco.catalog.operations import (
@@ -75,23 +75,22 @@ def _called(entry: Entry) -> Called:
 
 def events_of_names(commit: Commit, callings: Callings) -> list[Document]:
     """The events of a commit of tier 1, in its order."""
-    told: list[tuple[str, Document]] = []
-    for operation in commit.operations:
-        told += [(operation.key_hash, said) for said in _said(operation, commit, callings)]
+    told: list[tuple[str, Author, Document]] = []
+    for operation, author in commit.asked():
+        told += [(operation.key_hash, author, said) for said in _said(operation, commit, callings)]
     counts: dict[str, int] = {}
-    for key_hash, _ in told:
+    for key_hash, _, _ in told:
         counts[key_hash] = counts.get(key_hash, 0) + 1
-    actor = {"principal": commit.author, **({} if commit.client_id is None else {"client": commit.client_id})}
     return [
         {
             "event-id": derived_event_id(commit.at_ms, "feed", commit.id, str(place)),
             "request-id": derived_event_id(commit.at_ms, "feed request", commit.id, key_hash),
             "request-event-count": counts[key_hash],
             "timestamp-ms": commit.at_ms,
-            "actor": actor,
+            "actor": _actor(author.principal, author.client_id),
             "operation": operation,
         }
-        for place, (key_hash, operation) in enumerate(told)
+        for place, (key_hash, author, operation) in enumerate(told)
     ]
 
 
@@ -159,7 +158,7 @@ def events_of_commits(
             "request-id": receipt.commit.transaction or _event_id(receipt),
             "request-event-count": len(told),
             "timestamp-ms": receipt.commit.at_ms,
-            "actor": _actor(receipt),
+            "actor": _actor(receipt.commit.source.principal, receipt.commit.source.client),
             "operation": said,
         }
         for receipt, said in told
@@ -187,9 +186,8 @@ def _event_id(receipt: Receipt) -> str:
     return derived_event_id(receipt.commit.at_ms, "table committed", receipt.table_uuid, receipt.commit_key)
 
 
-def _actor(receipt: Receipt) -> Document:
-    source = receipt.commit.source
-    return {"principal": source.principal, **({} if source.client is None else {"client": source.client})}
+def _actor(principal: str, client: str | None) -> Document:
+    return {"principal": principal, **({} if client is None else {"client": client})}
 
 
 def _operation(kind: str, **fields: Any) -> Document:

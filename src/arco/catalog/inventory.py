@@ -10,10 +10,10 @@ import msgspec
 
 from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.governance import check_columns, given_fields
 from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import ColumnNote, Dropped, Entry, Format, Governance, Kind, Levels, dotted
 from arco.catalog.names import Names
 from arco.catalog.once import Begin, once, submit_once

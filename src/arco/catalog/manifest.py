@@ -6,6 +6,7 @@ Parquet files that hold everything before. Swinging it is the only way anything 
 by the length of the tail and of the list of deltas, so the cost of a commit does not grow with the number of names.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,8 +18,19 @@ from arco.kernel.fingerprint import fingerprint
 _FORMAT_VERSION = 1
 
 
-class Commit(msgspec.Struct, frozen=True):
-    """Some operations, by whom and when. `sequence` counts commits from 1."""
+class Author(msgspec.Struct, frozen=True):
+    """Who asks, for the record."""
+
+    principal: str = "anonymous"
+    client_id: str | None = None
+
+
+SEVERAL = Author("several")
+"""Stands for the authors of a group."""
+
+
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Some operations, by whom and when. `sequence` counts commits from 1. `authors` has one for each, if they differ."""
 
     id: str
     sequence: int
@@ -28,6 +40,12 @@ class Commit(msgspec.Struct, frozen=True):
     author: str
     client_id: str | None
     operations: tuple[Operation, ...]
+    authors: tuple[Author, ...] = ()
+
+    def asked(self) -> Iterator[tuple[Operation, Author]]:
+        """Each operation with who asked for it. Groups of before say `several` for all of theirs."""
+        alone = Author(self.author, self.client_id)
+        return zip(self.operations, self.authors or (alone,) * len(self.operations), strict=True)
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, order="deterministic")

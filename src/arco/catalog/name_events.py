@@ -29,9 +29,11 @@ class _Telling:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._place = -1
+        self._author = commit.author
 
     def events(self) -> Iterator[_Told]:
-        for operation in self._commit.operations:
+        for operation, author in self._commit.asked():
+            self._author = author.principal
             yield from self._of(operation)
 
     def _of(self, operation: Operation) -> Iterator[_Told]:
@@ -97,7 +99,7 @@ class _Telling:
         return {
             "table_uuid": uuid,
             "commit": self._commit.id,
-            "who": self._commit.author if who is None else who,
+            "who": self._author if who is None else who,
             "sequence": self._commit.sequence,
             "place": self._place,
         }

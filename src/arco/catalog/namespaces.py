@@ -3,9 +3,9 @@
 import msgspec
 
 from arco.catalog.answers import Answer
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Levels
 from arco.catalog.once import Begin, once, submit_once
 from arco.catalog.operations import ChangeNamespace, CreateNamespace, DropNamespace, Operation

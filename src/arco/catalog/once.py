@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from arco.catalog.answers import Answer, Refusal, replayed_error
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey, State
+from arco.catalog.manifest import Author
 from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, Conflict, FixRequest, GivenUp, OutcomeUnknown, Refresh

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from arco.catalog.answers import Answer
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.locations import normal_uri
+from arco.catalog.manifest import Author
 from arco.catalog.model import Entry, Levels, Start
 from arco.catalog.once import once
 from arco.catalog.operations import Create

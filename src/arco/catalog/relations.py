@@ -14,9 +14,9 @@ import msgspec
 from arco.catalog.afterwards import together
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import Marker, RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.metadata_files import no_file
 from arco.catalog.model import Dropped, Entry, Format, Kind, Levels, dotted
 from arco.catalog.names import missing

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.catalog.model import Entry, Kind, Start
 from arco.catalog.operations import Drop
 from arco.catalog.pointer import Pointer, Tombstone

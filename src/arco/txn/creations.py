@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Levels, Reservation
 from arco.catalog.operations import Reserve
 from arco.catalog.staging import assigned_uuid

@@ -4,7 +4,7 @@ Only tier 1 changes here. Restoring and purging are both operations of tier 1, s
 refused. The files go later, when the pointer is found without a name (`pointers.py`): whoever dies in between loses nothing.
 """
 
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.catalog.model import Dropped, Format
 from arco.catalog.operations import Purge
 from arco.catalog.spelling import spelled

@@ -8,7 +8,7 @@ in that moment. At the end everything that the table names is there, and nothing
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg import requests
 from arco.iceberg.manifest_files import manifests_in

@@ -9,14 +9,15 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
-from arco.catalog.model import Kind
+from arco.catalog.manifest import Author
+from arco.catalog.model import Format, Kind
 from arco.catalog.names import Names
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.once import GIVEN_UP
 from arco.catalog.operations import Create
 from arco.catalog.operations import Operation as Change
+from arco.catalog.relations import Relations
 from arco.catalog.standing import in_step
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
@@ -41,7 +42,10 @@ _FREE = "d"
 _SPACES = ("x", "y")
 _KINDS = ("load", "create", "commit", "drop", "rename", "undrop", "register", "overwrite", "list", "space", "unspace")
 _OFTEN = Weights(5, 4, 5, 5, 4, 4, 1, 2, 1, 1, 1)
-_SMALL = (("commit a", "rename a c", "drop b", "undrop b"), ("load a", "create a", "commit c", "drop c"))
+_SMALL = (
+    ("commit a", "rename a c", "drop b", "undrop b", "overwrite b"),
+    ("load a", "create a", "commit c", "drop c", "register c", "space x", "unspace x"),
+)
 
 
 class NamesScenario:
@@ -51,13 +55,23 @@ class NamesScenario:
     )
     profile = FaultProfile.of(fault_share=0.05, crash_share=0.006, stall_s=500.0, lingers=True)
     faults = tuple(Fault)
+    kinds: tuple[str, ...] = _KINDS
+    often = _OFTEN
+    small: tuple[tuple[str, ...], ...] = _SMALL
+    sources: tuple[str, ...] = _NAMES
+
+    def work(self, env: Env, catalog: Catalog, request: Request) -> "Work":
+        return Work(env, catalog, request)
+
+    def judged(self, world: World, env: Env, found: Audit, request: Request) -> "Judged":
+        return Judged(world, env, found, request)
 
     async def prepare(self, world: World, env: Env) -> None:
         catalog = open_catalog(env)
         await create_namespace(catalog.parts, NAMESPACE, {}, unkeyed("namespace"), Author())
         uuids = {}
         for name in _NAMES:
-            wanted = requests.parse_create_table(_table(name, f"first {name}"))
+            wanted = requests.parse_create_table(new_table(name, f"first {name}"))
             metadata, _ = await catalog.tables.create(NAMESPACE, wanted, unkeyed(name), Source())
             uuids[name] = metadata.table_uuid
         *_, gone = _NAMES
@@ -68,7 +82,7 @@ class NamesScenario:
 
     def start(self, world: World, *, small: bool) -> None:
         servers = 2 if small else 3
-        scripts = [list(script) for script in _SMALL] if small else self._scripts(world, clients=4, each=4)
+        scripts = [list(script) for script in self.small] if small else self._scripts(world, clients=4, each=4)
         world.notes["clients"] = Clients(world, scripts, servers)
         for number in range(servers):
             world.spawn(f"server{number}", lambda env, n=number: self._serve(env, n), lives=4)  # type: ignore[misc]
@@ -79,16 +93,16 @@ class NamesScenario:
         return [[self._wish(world) for _ in range(each)] for _ in range(clients)]
 
     def _wish(self, world: World) -> str:
-        kind = _KINDS[world.choices.weighted(_OFTEN)]
+        kind = self.kinds[world.choices.weighted(self.often)]
         if kind.endswith("space"):
             return f"{kind} {_SPACES[world.choices.below(len(_SPACES))]}"
-        source, target = (choose[world.choices.below(len(choose))] for choose in (_NAMES, (*_NAMES, _FREE)))
+        source, target = (choose[world.choices.below(len(choose))] for choose in (self.sources, (*self.sources, _FREE)))
         return f"{kind} {source} {target}"
 
     async def _serve(self, env: Env, number: int) -> None:
         catalog = open_catalog(env, take_turns=env.world.seed % 4 == 0)
         clients: Clients = env.world.notes["clients"]
-        await clients.serve(env, number, lambda request: _Work(env, catalog, request).do())
+        await clients.serve(env, number, lambda request: self.work(env, catalog, request).do())
         await catalog.parts.afterwards.settle()
 
     async def _checkpoint(self, env: Env) -> None:
@@ -112,18 +126,21 @@ class NamesScenario:
             violate(world, invariants.RECEIPTS_COMPLETE if text in found.gaps else invariants.CHAIN_INTACT, text)
         _check_objects(world, found)
         await _check_states(world, env, found)
-        history = [line for one in clients.requests if one.known for line in _Judged(world, env, found, one).lines()]
+        history = [line for one in clients.requests if one.known for line in self.judged(world, env, found, one).lines()]
+        self.check_history(world, history)
+
+    def check_history(self, world: World, history: list[Operation]) -> None:
         spaces = [line for line in history if line.name in ("space", "unspace")]
         tables = [line for line in history if line not in spaces]
         check_linearizable(world, CatalogModel(world.notes["first"]), tables)
         check_linearizable(world, Existence(), spaces)
 
 
-def _table(name: str, label: str) -> dict[str, Any]:
+def new_table(name: str, label: str) -> dict[str, Any]:
     return {"name": name, "schema": {"type": "struct", "fields": [FIELD]}, "properties": {"last": label}}
 
 
-class _Work:
+class Work:
     """One request at one server. What it is about was decided when it was first sent, from what its client saw then."""
 
     def __init__(self, env: Env, catalog: Catalog, request: Request) -> None:
@@ -133,23 +150,23 @@ class _Work:
 
     async def do(self) -> Any:
         if not self.request.known:
-            known = await self._decide()
+            known = await self.decide()
             self.request.known = self.request.known or known
         body = self.request.known["body"]
         key = RequestKey(self.request.key, self.request.kind, request_hash(body))
         return await getattr(self, f"_{self.request.kind}")(body, key)
 
-    async def _decide(self) -> dict[str, Any]:
+    async def decide(self) -> dict[str, Any]:
         kind, name, *rest = self.request.wish.split()
         body: dict[str, Any] = {"name": name, "label": str(self.request), "to": rest[0] if rest else name}
         if kind == "commit":
             update = {"action": "set-properties", "updates": {"last": str(self.request)}}
             return {"name": name, "body": {"requirements": [], "updates": [update]}}
         if kind in ("undrop", "register", "overwrite"):
-            return {"body": body, **await self._some_table(live=kind == "overwrite")}
+            return {"body": body, **await self.some_table(live=kind == "overwrite")}
         return {"body": body}
 
-    async def _some_table(self, *, live: bool) -> dict[str, Any]:
+    async def some_table(self, *, live: bool) -> dict[str, Any]:
         """A table that was dropped, if there is one, or that exists; with where its metadata lies now."""
         parts = open_catalog(self.env).parts
         names = (await parts.tier1.current()).names
@@ -177,7 +194,7 @@ class _Work:
         return tuple(entry.name for entry in names.members(NAMESPACE, Kind.TABLE))
 
     async def _create(self, body: dict[str, Any], key: RequestKey) -> str:
-        wanted = requests.parse_create_table(_table(body["name"], body["label"]))
+        wanted = requests.parse_create_table(new_table(body["name"], body["label"]))
         metadata, _ = await self.catalog.tables.create(NAMESPACE, wanted, key, Source())
         return metadata.table_uuid
 
@@ -223,7 +240,7 @@ class _Work:
         return "ok"
 
 
-class _Judged:
+class Judged:
     """What a client heard, against what is in the chain and in the tables' histories."""
 
     def __init__(self, world: World, env: Env, found: Audit, request: Request) -> None:
@@ -239,50 +256,67 @@ class _Judged:
         if request.answer == "skipped":
             return []
         if request.kind in ("load", "list"):
-            return self._seen()
+            return self.seen(request.kind, self.body["name"])
         if request.kind == "commit":
-            return self._committed()
-        return self._changed()
+            return self.committed()
+        return self.changed()
 
-    def _seen(self) -> list[Operation]:
+    def seen(self, operation: str, name: str) -> list[Operation]:
         request = self.request
         if request.refusal is not None:
-            return [request.operation(request.kind, self.body["name"], self._refusal())]
-        if not request.landed:
-            return []
-        return [request.operation(request.kind, self.body["name"] if request.kind == "load" else None, request.answer)]
+            return [request.operation(operation, name, self.refusal())]
+        return [request.operation(operation, name, request.answer)] if request.landed else []
 
-    def _committed(self) -> list[Operation]:
+    def committed(self, kind: str = "table") -> list[Operation]:
         request, name = self.request, self.request.known["name"]
         landed = landings(self.env, self.found, request)
-        self._judge(len(landed))
-        if request.refusal is not None:
-            if self._refusal() != "missing":
-                self._complain(invariants.OUTCOMES_TRUE, f"always applies, and was refused: {request.refusal.message}")
-            return [request.operation("resolve", (name, None), "ok")]
-        if not landed:
-            return []
-        write = request.operation("write", (landed[0][0], str(request)), "ok")
-        named = [request.operation("resolve", (name, landed[0][0]), "ok")] if request.landed else []
-        return [*named, write]
+        self.judge(len(landed))
+        return self.written(name, landed[0][0] if landed else None, "write", kind)
 
-    def _changed(self) -> list[Operation]:
-        request, done = self.request, self.found.operations(RequestKey(self.request.key, "", "").hash)
-        self._judge(len(done))
+    def written(self, name: str, uuid: str | None, write: str, kind: str) -> list[Operation]:
+        """Two operations within one interval: the name meant that table, and the table was written. `uuid` if it was done."""
+        request = self.request
+        if request.refusal is not None:
+            if self.refusal() != "missing":
+                self.complain(invariants.OUTCOMES_TRUE, f"always applies, and was refused: {request.refusal.message}")
+            return [request.operation(f"resolve {kind}", (name, None), "ok")]
+        if uuid is None:
+            return []
+        done = request.operation(write, (uuid, str(request)), "ok")
+        named = [request.operation(f"resolve {kind}", (name, uuid), "ok")] if request.landed else []
+        return [*named, done]
+
+    def changed(self) -> list[Operation]:
+        request, done = self.request, self.done()
         if request.refusal is None and not done:
             return []
-        if request.refusal is not None and request.refusal.message == GIVEN_UP:
-            return []  # an earlier attempt was refused; this answer says that nothing was done, and nothing of the names
-        result = "ok" if request.refusal is None else self._refusal()
+        if self.was_given_up:
+            return []
+        result = "ok" if request.refusal is None else self.refusal()
         key = f"namespace {self.body['name']}" if request.kind in ("space", "unspace") else "catalog"
-        return [request.operation(request.kind, self._argument(done), result, key=key)]
+        return [request.operation(self.operation, self.argument(done), result, key=key)]
 
-    def _argument(self, done: list[Change]) -> Any:
+    @property
+    def operation(self) -> str:
+        """What the model calls it."""
+        return self.request.kind
+
+    @property
+    def was_given_up(self) -> bool:
+        """An earlier attempt was refused: the answer says that nothing was done, and nothing of the names."""
+        return self.request.refusal is not None and self.request.refusal.message == GIVEN_UP
+
+    def done(self) -> list[Change]:
+        """What was done under the request's key, judged by what its client heard."""
+        done = self.found.operations(RequestKey(self.request.key, "", "").hash)
+        self.judge(len(done))
+        return done
+
+    def argument(self, done: list[Change]) -> Any:
         body, known = self.body, self.request.known
         match self.request.kind:
             case "create":
-                uuid = done[0].entry.uuid if done and isinstance(done[0], Create) else "never"
-                return (body["name"], uuid, body["label"])
+                return (body["name"], made(done), body["label"])
             case "rename":
                 return (body["name"], body["to"])
             case "undrop":
@@ -292,35 +326,40 @@ class _Judged:
             case _:
                 return body["name"]
 
-    def _judge(self, count: int) -> None:
+    def judge(self, count: int) -> None:
         request = self.request
         if count > 1:
-            self._complain(invariants.NOTHING_DOUBLED, f"was done {count} times")
+            self.complain(invariants.NOTHING_DOUBLED, f"was done {count} times")
         if request.landed and not count:
-            self._complain(invariants.NOTHING_LOST, "was acknowledged, and nothing shows it")
+            self.complain(invariants.NOTHING_LOST, "was acknowledged, and nothing shows it")
         if request.refusal is not None and count:
-            self._complain(invariants.OUTCOMES_TRUE, f"was refused and done: {request.refusal.message}")
+            self.complain(invariants.OUTCOMES_TRUE, f"was refused and done: {request.refusal.message}")
         if request.cleaned_up and count:
-            self._complain(invariants.OUTCOMES_TRUE, "was told that nothing happened and nothing will, and it was done")
+            self.complain(invariants.OUTCOMES_TRUE, "was told that nothing happened and nothing will, and it was done")
 
-    def _refusal(self) -> str:
+    def refusal(self) -> str:
         match self.request.refusal:
             case AlreadyExists():
                 return "exists"
             case NoSuchNamespace():
                 return "missing"
-            case NotFound() if self.request.kind == "undrop":
+            case NotFound() if self.request.kind in ("undrop", "restore"):
                 return "gone"
             case NotFound():
                 return "missing"
             case Refresh():
                 return "conflict"
             case other:
-                self._complain(invariants.OUTCOMES_TRUE, f"was refused for no good reason: {other!r}")
+                self.complain(invariants.OUTCOMES_TRUE, f"was refused for no good reason: {other!r}")
                 return "refused"
 
-    def _complain(self, invariant: str, text: str) -> None:
+    def complain(self, invariant: str, text: str) -> None:
         violate(self.world, invariant, f"{self.request} {text}")
+
+
+def made(done: list[Change]) -> str:
+    """The identity that a creation gave."""
+    return done[0].entry.uuid if done and isinstance(done[0], Create) else "never"
 
 
 class _Healing:
@@ -332,9 +371,10 @@ class _Healing:
 
     async def check(self) -> None:
         names = (await self.catalog.parts.tier1.current()).names
-        for name in [entry.name for entry in names.members(NAMESPACE, Kind.TABLE)]:
+        for listed in [entry for kind in Kind for entry in names.members(NAMESPACE, kind)]:
+            name = listed.name
             try:
-                entry, base = await self.catalog.tables.load(NAMESPACE, name)
+                entry, base = await _relations(self.catalog, listed.kind).load(NAMESPACE, name)
             except NotFound:
                 continue
             if not in_step(entry, base.pointer):
@@ -343,15 +383,19 @@ class _Healing:
 
     async def _check_listed(self) -> None:
         names = (await self.catalog.parts.tier1.current()).names
-        for entry in names.members(NAMESPACE, Kind.TABLE):
+        for entry in [entry for kind in Kind for entry in names.members(NAMESPACE, kind)]:
             try:
-                await open_catalog_of(self.catalog).tables.load(NAMESPACE, entry.name)
+                await _relations(open_catalog_of(self.catalog), entry.kind).load(NAMESPACE, entry.name)
             except ArcoError as error:
                 violate(self.world, invariants.NOT_HALF_GONE, f"{entry.name} is listed and cannot be loaded: {error}")
-        for uuid in names.dropped:
+        for uuid in [uuid for uuid, one in names.dropped.items() if one.entry.format is Format.ICEBERG]:
             pointer = await self.catalog.parts.pointers.read(uuid)
             if pointer is None or pointer.value.tombstone is None:
                 violate(self.world, invariants.NOT_HALF_GONE, f"{uuid} is dropped, and its pointer is not dead")
+
+
+def _relations(catalog: Catalog, kind: Kind) -> Relations[Any, Any]:
+    return catalog.views if kind is Kind.VIEW else catalog.tables
 
 
 def open_catalog_of(catalog: Catalog) -> Catalog:

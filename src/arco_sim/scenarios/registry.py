@@ -14,6 +14,7 @@ from arco_sim.scenarios.lease_steal import LeaseSteal
 from arco_sim.scenarios.ledger_append import LedgerAppend
 from arco_sim.scenarios.local_disk import LocalDisk
 from arco_sim.scenarios.maintenance import MaintenanceScenario
+from arco_sim.scenarios.more_names import MoreNamesScenario
 from arco_sim.scenarios.names import NamesScenario
 from arco_sim.scenarios.names_told import NamesToldScenario
 from arco_sim.scenarios.one_transaction import OneTransaction
@@ -41,6 +42,7 @@ SCENARIOS: dict[str, Scenario] = {
         LedgerAppend(),
         LocalDisk(),
         MaintenanceScenario(),
+        MoreNamesScenario(),
         NamesScenario(),
         NamesToldScenario(),
         OneTransaction(),

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from arco.catalog.bases import Bases
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.relations import Relations
 from arco.catalog.subject import Tables

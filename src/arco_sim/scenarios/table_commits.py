@@ -9,9 +9,9 @@ was not.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices

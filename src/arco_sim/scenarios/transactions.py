@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.catalog.side_by_side import side_by_side
 from arco.iceberg import requests

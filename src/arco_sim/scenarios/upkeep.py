@@ -8,8 +8,8 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Kind
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg import requests

@@ -6,8 +6,8 @@ from functools import wraps
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Dropped, Entry
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.policy import LocationPolicy

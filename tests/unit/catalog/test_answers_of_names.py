@@ -3,9 +3,9 @@
 import pytest
 
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey, State
 from arco.catalog.inventory import Inventory, NewTable
+from arco.catalog.manifest import Author
 from arco.catalog.model import Format
 from arco.catalog.namespaces import Changes, change_namespace
 from arco.kernel.entropy import SeededEntropy

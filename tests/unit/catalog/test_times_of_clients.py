@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import InvalidInput, InvalidMetadata

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from arco.catalog.committer import Author
 from arco.catalog.hand_lineage import End, HandLineage, Words
+from arco.catalog.manifest import Author
 from arco.catalog.telling import Teller
 from arco.fold.folding import Folding
 from arco.fold.heads import Heads

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import drop_namespace
 from arco.catalog.operations import Create
 from arco.kernel.entropy import SeededEntropy

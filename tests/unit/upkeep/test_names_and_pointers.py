@@ -2,8 +2,8 @@
 
 import pytest
 
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Reservation
 from arco.catalog.operations import Reserve
 from arco.catalog.staging import Intent

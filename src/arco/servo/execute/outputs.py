@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CreateTable

@@ -7,9 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Inventory, Place
+from arco.catalog.manifest import Author
 from arco.catalog.model import Entry
 from arco.catalog.names import Names
 from arco.catalog.policy import LocationPolicy

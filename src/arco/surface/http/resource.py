@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.model import Levels
 from arco.iceberg import requests
 from arco.iceberg.responses import Snapshots

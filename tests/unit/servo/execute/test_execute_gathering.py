@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from arco.catalog.committer import Author
+from arco.catalog.manifest import Author
 from arco.iceberg import changes
 from arco.kernel.errors import NotFound
 from arco.ledger.reading import events

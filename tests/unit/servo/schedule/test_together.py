@@ -6,8 +6,8 @@ The catalog is the real one, in the simulator's calm world; the tasks are the si
 import pytest
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg import requests
 from arco.kernel.errors import BrokenInvariant, InvalidInput, NoSuchTable, OutcomeUnknown, Unavailable

@@ -65,8 +65,8 @@ def test_one_that_nobody_made_or_wrote_to_is_not_deleted(arco: Shell) -> None:
 def test_one_that_holds_tables_is_refused_unless_they_are_dropped(arco: Shell, here: Path) -> None:
     import asyncio  # noqa: PLC0415
 
-    from arco.catalog.committer import Author  # noqa: PLC0415
     from arco.catalog.inventory import NewTable  # noqa: PLC0415
+    from arco.catalog.manifest import Author  # noqa: PLC0415
     from arco.catalog.model import Format, Governance  # noqa: PLC0415
     from arco.catalog.namespaces import create_namespace  # noqa: PLC0415
     from arco.surface.cli.flags import Where  # noqa: PLC0415

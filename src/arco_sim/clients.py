@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from arco.catalog.doubt import doubt
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import ArcoError, AskHistory, FixRequest, Refresh, RetryLater
+from arco.kernel.errors import ArcoError, AskHistory, FixRequest, OutcomeUnknown, Refresh, RetryLater
 from arco.kernel.ids import new_uuid7
 from arco_sim.linearizability import Operation
 from arco_sim.world import Env, World
@@ -65,6 +66,20 @@ class Request:
 
 
 Serve = Callable[[Request], Awaitable[Any]]
+
+
+async def written(request: Request, write: Callable[[], Awaitable[Any]]) -> Any:
+    """What the client sends, written once: it may have to read for it. What it cannot read is no answer to its request, and
+    who has given up meanwhile sends nothing."""
+    if "body" not in request.known:
+        attempt = request.attempt
+        with doubt():
+            body = await write()
+        # Another attempt may have been quicker to read: one request has one body.
+        request.known.setdefault("body", body)
+        if request.attempt != attempt or not request.under_way:
+            raise OutcomeUnknown("its client no longer waits for it")
+    return request.known["body"]
 
 
 class Clients:

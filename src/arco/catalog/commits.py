@@ -41,6 +41,7 @@ from arco.kernel.limits import (
     COMMIT_LASTS_S_MAX,
     CONTENTION_PAUSE_S_FIRST,
     CONTENTION_PAUSE_S_MAX,
+    REQUEST_FRESH_S,
     SWAP_ATTEMPTS_MAX,
     TABLE_QUEUE_MAX,
     TABLE_QUEUE_S_MAX,
@@ -449,6 +450,9 @@ class _Attempt(Generic[M, R]):
             held = await self._ws.markers.wait(self._key)
         if held.value.state is not State.IN_PROGRESS:
             return await self._replay(held)
+        if self._ws.clock.monotonic_s() - self._came_s > REQUEST_FRESH_S:
+            # Whoever fell silent may have told our client, which has asked again since, that nothing was done (C8).
+            raise OutcomeUnknown("a later request for this commit may have been told that it was not done")
         return await self._take_over(held)
 
     async def _replay(self, held: Held[Marker]) -> Committed[M]:

@@ -28,8 +28,10 @@ async def movable(
     async for entry in walk(heads.store, prefix_of(heads.scope, "_catalog", "ledger", domain.value)):
         if before_ms is not None and entry.modified_ms >= before_ms:
             continue
+        if not all(lists.short(entry.key) in one for one in consumed):
+            continue
         key = parse(entry.key)
-        if isinstance(key, SegmentKey) and all(lists.short(entry.key) in one for one in consumed):
+        if isinstance(key, SegmentKey):
             yield key
 
 

@@ -135,6 +135,10 @@ IDEMPOTENCY_TAKEOVER_S = 600
 DUPLICATE_WAIT_S = 5.0
 DUPLICATE_POLL_S = 0.25
 
+# How long after its arrival a request may go on with what another of its key left. Its client has waited for it for so long, before
+# it sends the same to another server and deletes its files because that one says that nothing was done (docs/transactions.md).
+REQUEST_FRESH_S = 20.0
+
 # Transactions: how many tables one may change (the server's default, and the most it can be told) and by
 # how many changes, when an attempt that fell
 # silent may be sent back by whoever it stands in the way of, and how long one that stands behind another waits for it.
@@ -144,10 +148,6 @@ TRANSACTION_CHANGES_MAX = 1000
 TRANSACTION_STALE_S = 60.0
 TRANSACTION_WAIT_S = 10.0
 TRANSACTION_POLL_S = 0.1
-
-# How long after its arrival a request may begin on a record that waits. No client that gives up on a request sooner than this and
-# sends it to another server may delete its files because that one says that nothing was done (docs/transactions.md).
-TRANSACTION_FRESH_S = 20.0
 
 # How long the record of a transaction is kept.
 TRANSACTION_KEPT_S = 30 * 24 * 3600

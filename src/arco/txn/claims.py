@@ -26,7 +26,7 @@ from arco.kernel.limits import (
     DUPLICATE_POLL_S,
     DUPLICATE_WAIT_S,
     HISTORY_KNOWN_S,
-    TRANSACTION_FRESH_S,
+    REQUEST_FRESH_S,
     TRANSACTION_STALE_S,
 )
 from arco.storage.cas import Held, Overtaken, SwapOutcome, Swung
@@ -115,7 +115,7 @@ class Claims:
         if self._begun:
             was_before = record.attempt > self._begun
         else:
-            was_before = self._ws.clock.monotonic_s() - self._came_s > TRANSACTION_FRESH_S
+            was_before = self._ws.clock.monotonic_s() - self._came_s > REQUEST_FRESH_S
         if was_before:
             raise OutcomeUnknown("a later request of this transaction may have been told that it was not done")
 

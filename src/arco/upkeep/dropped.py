@@ -25,7 +25,8 @@ async def collect(sweep: Sweep) -> None:
         elif sweep.now_ms - dropped.dropped_ms <= (UNDROP_HOLD_S + UPKEEP_CLOCKS_S) * 1000:
             sweep.keep("it can still be restored")
         else:
-            await purge(sweep, dropped)
+            with sweep.apart(dropped.entry.full_name, "it could not be purged"):
+                await purge(sweep, dropped)
 
 
 async def purge(sweep: Sweep, dropped: Dropped) -> None:

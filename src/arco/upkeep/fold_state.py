@@ -45,12 +45,11 @@ async def collect(sweep: Sweep) -> None:
     cutoff_ms = sweep.now_ms - (sweep.retention.reach_s + UPKEEP_GRACE_S) * 1000
     named_by_root = await _collect_root(sweep, cutoff_ms)
     for head in ALL_HEADS:
-        standing = await sweep.heads.read(head)
-        if standing.manifest is None:
-            continue
-        floor = await _floor(sweep, standing, cutoff_ms, named_by_root.get(head.value))
-        if floor is not None:
-            await _Head(sweep, head, floor).collect()
+        with sweep.apart(f"the state of {head.value}"):
+            standing = await sweep.heads.read(head)
+            floor = await _floor(sweep, standing, cutoff_ms, named_by_root.get(head.value))
+            if floor is not None:
+                await _Head(sweep, head, floor).collect()
 
 
 async def _collect_root(sweep: Sweep, cutoff_ms: int) -> dict[str, Link]:

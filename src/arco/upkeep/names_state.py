@@ -79,8 +79,10 @@ async def _beside_the_chain(sweep: Sweep, listed: dict[str, Listed]) -> list[Lis
         left -= 1
         while by_time and by_time[0] > commit.id:
             candidate = by_time.popleft()
-            if candidate in listed and await _number(sweep, listed[candidate]) >= commit.sequence:
-                found.append(listed.pop(candidate))
+            if candidate in listed:
+                with sweep.apart():
+                    if await _number(sweep, listed[candidate]) >= commit.sequence:
+                        found.append(listed.pop(candidate))
         if len(listed) <= left:
             return found  # what is left is the rest of the chain
     return [*found, *listed.values()]

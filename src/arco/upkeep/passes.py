@@ -1,4 +1,5 @@
-"""One pass of upkeep: some jobs, one after the other, each with its report; then the ledger is told of what was done.
+"""One pass of upkeep: some jobs, one after the other, each with its report; then the ledger is told of what was done, and of
+what a person should look at.
 
 A job that fails does not keep the others from their work. Any number of processes may do the same at once: what one has deleted
 another does not find.
@@ -7,6 +8,7 @@ another does not find.
 from collections.abc import Awaitable, Callable, Sequence
 
 from arco.kernel.errors import ArcoError, InvalidInput
+from arco.kernel.fingerprint import fingerprint
 from arco.ledger.appender import Appender
 from arco.ledger.audit_events import UPKEEP_COMPLETED, UpkeepCompleted
 from arco.ledger.drafts import Draft
@@ -19,6 +21,8 @@ from arco.upkeep.sweep import Setting, Sweep
 
 SOURCE = "arco/upkeep"
 _DONE = b'{"format":"arco.upkeep_done","format_version":1}'
+_TOLD = b'{"format":"arco.upkeep_told","format_version":1,"said":"%s"}'
+_TOLD_AGAIN_S = 24 * 3600
 
 
 def jobs_named(kinds: Sequence[str]) -> tuple[Job, ...]:
@@ -82,19 +86,40 @@ async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaita
 
 
 async def announced(setting: Setting, reports: list[Report]) -> list[Report]:
-    """Tell the ledger of what was really done; the reports, with one more if that failed.
+    """Tell the ledger of what was really done and of what went wrong; the reports, with one more if that failed.
 
-    A pass that found nothing to do says nothing: there are many.
+    A pass that found nothing says nothing, and what was wrong before is told again only after a day: there are many passes.
     """
-    drafts = [_draft(report) for report in reports if report.did_something and not report.dry_run]
-    if not drafts:
-        return reports
     parts = setting.parts
     try:
-        await Appender(setting.store, setting.scope, parts.clock, parts.entropy).append(Domain.AUDIT, drafts)
+        news = [one for one in reports if not one.dry_run and not one.is_well and await _is_news(setting, one)]
+        told = [one for one in reports if not one.dry_run and (one.did_something or one in news)]
+        if told:
+            drafts = [_draft(one) for one in told]
+            await Appender(setting.store, setting.scope, parts.clock, parts.entropy).append(Domain.AUDIT, drafts)
+        for one in news:
+            await setting.store.put(_told(setting, one), _said(one), Always())
     except ArcoError as error:
         return [*reports, Report(kind="ledger", dry_run=False, failed=error.one_line())]
     return reports
+
+
+async def _is_news(setting: Setting, report: Report) -> bool:
+    note = await setting.store.get(_told(setting, report))
+    if note is None or note.data != _said(report):
+        return True
+    info = await setting.store.head(_told(setting, report))
+    return info is None or await store_now_ms(setting.store, setting.scope) - info.modified_ms > _TOLD_AGAIN_S * 1000
+
+
+def _said(report: Report) -> bytes:
+    """What is wrong, for who asks whether it is the same as before. Nothing depends on it."""
+    digest = fingerprint("trouble", report.kind, report.failed or "", *sorted(report.trouble))
+    return _TOLD % digest.encode()
+
+
+def _told(setting: Setting, report: Report) -> str:
+    return str(UpkeepKey(setting.scope, Word(f"{report.kind}_told")))
 
 
 def _draft(report: Report) -> Draft:

@@ -4,11 +4,12 @@ table's own log agrees with the receipts.
 Invariant R makes receipts complete below the head; only those of a table's last swing may be missing, if its process died.
 They are written here, so that the feed of commits does not wait for the table's next one. What a transaction left in a pointer
 is found there however long ago its process died: `transactions.py` looks at young records alone. The log of each table's
-metadata says what was committed lately: a commit in it without a receipt is a discrepancy, which is told and never guessed
-away. Nothing is listed: names lead to pointers, pointers to metadata, metadata to receipts.
+metadata says what was committed since the last pass that found everything in order, however long ago that was: a commit in it
+without a receipt is a discrepancy, which is told, in every pass, and never guessed away. Nothing is listed: names lead to
+pointers, pointers to metadata, metadata to receipts.
 """
 
-import re
+from dataclasses import dataclass
 
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.pointer import Pointer
@@ -16,11 +17,14 @@ from arco.catalog.subject import Tables
 from arco.kernel.errors import ArcoError, NotFound
 from arco.kernel.limits import TRANSACTION_STALE_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held
+from arco.storage.keys import UpkeepKey, Word
+from arco.storage.port import Always
 from arco.txn.finishing import finish_pointer
 from arco.upkeep.sweep import Sweep
+from arco.upkeep.versions import number_of
 
 _STALE_S = TRANSACTION_STALE_S + UPKEEP_CLOCKS_S
-_FILE = re.compile(r"/([0-9]{5,20})-[0-9a-f]{32}(?:\.gz)?\.metadata\.json$")
+_DONE = b'{"format":"arco.upkeep_done","format_version":1}'
 
 
 async def collect(sweep: Sweep) -> None:
@@ -28,20 +32,23 @@ async def collect(sweep: Sweep) -> None:
     if names.reserved and not sweep.dry_run:
         await sweep.parts.committer.bring_in_names()
         sweep.tally.changed += len(names.reserved) - len(sweep.parts.tier1.names.reserved)
+    since_ms = await _last_pass_ms(sweep)
     for entry in list(names.entries.values()):
         if entry.format is Format.ICEBERG:
             sweep.tally.looked_at += 1
-            await _reconcile(sweep, entry)
+            await _reconcile(sweep, entry, since_ms)
+    if not sweep.dry_run and not sweep.tally.trouble:
+        await sweep.store.put(_note(sweep), _DONE, Always())
 
 
-async def _reconcile(sweep: Sweep, entry: Entry) -> None:
+async def _reconcile(sweep: Sweep, entry: Entry, since_ms: int) -> None:
     try:
         pointer, finished = await _finished(sweep, entry.uuid)
         if pointer is None or pointer.value.tombstone is not None:
             sweep.keep("being dropped or registered: whoever meets it finishes it")
             return
         completed = await _complete(sweep, pointer.value)
-        missing = await _missing(sweep, pointer.value) if entry.kind is Kind.TABLE else []
+        missing = await _missing(sweep, pointer.value, since_ms) if entry.kind is Kind.TABLE else []
     except ArcoError as error:
         sweep.keep("it cannot be read")
         sweep.tally.trouble.append(error.one_line())
@@ -80,19 +87,49 @@ async def _complete(sweep: Sweep, pointer: Pointer) -> int:
     return len(absent)
 
 
-async def _missing(sweep: Sweep, pointer: Pointer) -> list[int]:
-    """The commits of the last day that are in the table's log and have no receipt. Older ones may have been collected."""
-    parts, location = sweep.parts, pointer.metadata_location
+async def _missing(sweep: Sweep, pointer: Pointer, since_ms: int) -> list[int]:
+    """The commits since the last pass that are in the table's log and have no receipt.
+
+    Receipts are collected oldest first, and none within a day: so one that is gone is missing if it is younger than that, or if
+    one of a commit before it is still there.
+    """
+    logged = await _logged(sweep, pointer.metadata_location)
+    missing: list[int] = []
+    for place, one in enumerate(logged):
+        if one.at_ms < since_ms or await one.has_receipt(sweep):
+            continue
+        is_young = sweep.now_ms - one.at_ms <= UPKEEP_GRACE_S * 1000
+        if is_young or any([await older.has_receipt(sweep) for older in logged[:place]]):
+            missing.append(one.number)
+    return missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A commit as the log of a table's metadata has it."""
+
+    number: int
+    location: str
+    at_ms: int
+
+    async def has_receipt(self, sweep: Sweep) -> bool:
+        return await sweep.parts.receipts.exists(self.location, self.number, self.at_ms)
+
+
+async def _logged(sweep: Sweep, location: str) -> list[_Logged]:
     try:
-        metadata = Tables().decode(await parts.files.read(location), location)
+        metadata = Tables().decode(await sweep.parts.files.read(location), location)
     except NotFound as gone:
         raise NotFound(f"{location} is gone", hint="run arco verify") from gone
-    missing = []
-    for logged in metadata.document.get("metadata-log", []):
-        file, at_ms = str(logged["metadata-file"]), int(logged["timestamp-ms"])
-        number = _FILE.search(file)
-        if number is None or sweep.now_ms - at_ms > UPKEEP_GRACE_S * 1000:
-            continue
-        if not await parts.receipts.exists(file, int(number[1]), at_ms):
-            missing.append(int(number[1]))
-    return missing
+    found = [(str(one["metadata-file"]), int(one["timestamp-ms"])) for one in metadata.document.get("metadata-log", [])]
+    return [_Logged(number, file, at_ms) for file, at_ms in found if (number := number_of(file)) is not None]
+
+
+async def _last_pass_ms(sweep: Sweep) -> int:
+    """When everything was last found in order, a day earlier: clocks differ, and swings land late. 0 if never."""
+    info = await sweep.store.head(_note(sweep))
+    return 0 if info is None else info.modified_ms - UPKEEP_GRACE_S * 1000
+
+
+def _note(sweep: Sweep) -> str:
+    return str(UpkeepKey(sweep.scope, Word("reconcile")))

@@ -43,6 +43,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def did_something(self) -> bool:
         return bool(self.deleted or self.changed)
 
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody has to look at anything."""
+        return not self.trouble and self.failed is None
+
 
 class Tally:
     """The counting of one job while it runs. Only a dry run keeps examples: a real one may delete millions."""

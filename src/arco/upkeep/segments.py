@@ -8,7 +8,7 @@ it again, it is the same segment, folded under the same event ids, and moved aga
 from arco.fold.archiving import copy_aside, movable
 from arco.kernel.crash_points import reach
 from arco.kernel.limits import UPKEEP_GRACE_S
-from arco.storage.keys import Domain
+from arco.storage.keys import Domain, SegmentKey
 from arco.upkeep.sweep import Sweep
 
 
@@ -16,9 +16,15 @@ async def collect(sweep: Sweep) -> None:
     # What was written a moment ago stays where readers list it.
     before_ms = sweep.now_ms - UPKEEP_GRACE_S * 1000
     for domain in Domain:
-        async for key in movable(sweep.heads, sweep.lists, domain, before_ms):
-            sweep.tally.looked_at += 1
-            if sweep.dry_run or await copy_aside(sweep.heads, key):
-                reach("upkeep.segment_copied")
-                await sweep.moved(str(key))
-                sweep.tally.changed += 1
+        with sweep.apart(f"segments of {domain.value}", "what was consumed of them is not known"):
+            async for key in movable(sweep.heads, sweep.lists, domain, before_ms):
+                sweep.tally.looked_at += 1
+                with sweep.apart(kept="it was not copied"):
+                    await _move(sweep, key)
+
+
+async def _move(sweep: Sweep, key: SegmentKey) -> None:
+    if sweep.dry_run or await copy_aside(sweep.heads, key):
+        reach("upkeep.segment_copied")
+        await sweep.moved(str(key))
+        sweep.tally.changed += 1

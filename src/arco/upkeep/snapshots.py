@@ -64,10 +64,11 @@ async def _expire(sweep: Sweep, table: Maintained, versions: Versions) -> None:
     _say(sweep, table, going)
     if going.is_empty:
         return
-    if not sweep.dry_run:
-        await _commit(sweep, table, terms)
-        reach("upkeep.snapshots_expired")
-    sweep.tally.changed += len(going.snapshots) + len(going.refs)
+    with sweep.apart(table.name, "its snapshots could not be taken out"):
+        if not sweep.dry_run:
+            await _commit(sweep, table, terms)
+            reach("upkeep.snapshots_expired")
+        sweep.tally.changed += len(going.snapshots) + len(going.refs)
 
 
 async def _commit(sweep: Sweep, table: Maintained, terms: Terms) -> None:

@@ -8,7 +8,8 @@ Whoever stops a job at any place loses nothing: what is left is found again by t
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from arco.catalog.boundary import raise_boundary
@@ -17,7 +18,7 @@ from arco.catalog.workspace import Workspace
 from arco.fold.consumed import ConsumedLists
 from arco.fold.heads import Heads
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import ArcoError, InvalidInput
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_DELETES_MAX, UPKEEP_GRACE_S
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
@@ -98,6 +99,15 @@ class Sweep:
 
     def keep(self, why: str) -> None:
         self.tally.keep(why)
+
+    @contextmanager
+    def apart(self, name: str = "", kept: str = "it cannot be read") -> Iterator[None]:
+        """Around one table, record or object of many: what is wrong with it is told, it stays, and the others come next."""
+        try:
+            yield
+        except ArcoError as error:
+            self.keep(kept)
+            self.tally.trouble.append(f"{name}: {error.one_line()}" if name else error.one_line())
 
     async def names_after_boundary(self) -> Names:
         """The names, after which no creation that was begun before a grace ago can add to them any more (U1).

@@ -8,7 +8,6 @@ Whoever writes a table finishes what it finds there. This is for tables that nob
 """
 
 from arco.catalog.transaction_records import Record, Status
-from arco.kernel.errors import AskOperator
 from arco.kernel.ids import TransactionId
 from arco.kernel.limits import TRANSACTION_KEPT_S, TRANSACTION_STALE_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held, Swung
@@ -31,40 +30,39 @@ async def collect(sweep: Sweep) -> None:
         elif sweep.is_older(entry, _YOUNG_S):
             sweep.keep("it was looked at when it was young")
         else:
-            await _finish(sweep, entry, key.transaction)
-            sweep.keep("a retry may still ask for it")
+            if await _finish(sweep, entry, key.transaction) is not None:
+                sweep.keep("a retry may still ask for it")
 
 
 async def _collect(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> None:
     record = await _finish(sweep, entry, tx_id)
     if record is None:
-        sweep.keep("it cannot be read")
-    elif record.status is Status.PREPARING:
+        return
+    if record.status is Status.PREPARING:
         sweep.keep("it is not decided")
-    elif await leaves_no_trace(sweep.parts, record):
-        await sweep.remove(entry, "30 days old, and nothing speaks of it")
-    else:
-        sweep.keep("a pointer or a name still speaks of it")
+        return
+    with sweep.apart(entry.key, "whether anything speaks of it is not known"):
+        if await leaves_no_trace(sweep.parts, record):
+            await sweep.remove(entry, "30 days old, and nothing speaks of it")
+        else:
+            sweep.keep("a pointer or a name still speaks of it")
 
 
 async def _finish(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> Record | None:
-    """Leave nothing of it half done; the record, if it can be read."""
-    parts = sweep.parts
-    try:
-        held = await parts.records.read(tx_id)
-    except AskOperator as error:
-        sweep.tally.trouble.append(error.one_line())
-        return None
-    if held is None:
-        return None
-    record = await _sent_back(sweep, entry, held)
-    if sweep.dry_run or record.status is Status.PREPARING:
+    """Leave nothing of it half done; the record, if it can be read. A pointer that cannot keeps none of the others."""
+    record: Record | None = None
+    with sweep.apart():
+        held = await sweep.parts.records.read(tx_id)
+        record = None if held is None else await _sent_back(sweep, entry, held)
+    if record is None or sweep.dry_run or record.status is Status.PREPARING:
         return record
     for uuid in record.tables:
-        sweep.tally.changed += await finish_pointer(parts, uuid, record.tx_id)
-    if any(one.tx_id == record.tx_id for one in parts.tier1.names.reserved.values()):
-        await parts.committer.bring_in_names()
-        sweep.tally.changed += 1
+        with sweep.apart(entry.key, "a pointer of its tables cannot be read"):
+            sweep.tally.changed += await finish_pointer(sweep.parts, uuid, record.tx_id)
+    if any(one.tx_id == record.tx_id for one in sweep.parts.tier1.names.reserved.values()):
+        with sweep.apart(entry.key, "a name that it keeps was not decided about"):
+            await sweep.parts.committer.bring_in_names()
+            sweep.tally.changed += 1
     return record
 
 

@@ -9,7 +9,6 @@ was not.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
@@ -22,7 +21,7 @@ from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
-from arco_sim.clients import Clients, Request
+from arco_sim.clients import Clients, Request, written
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.models import Table
 from arco_sim.scenario import check_linearizable, violate
@@ -92,14 +91,9 @@ class TableCommitsScenario:
         if request.kind == "load":
             _, base = await catalog.tables.load(NAMESPACE, TABLE)
             return base.metadata.properties["last"]
-        if "body" not in request.known:
-            # What its client could not read for it is no answer to it.
-            with doubt():
-                body = await self._body(env, request)
-            # Another attempt may have been quicker to read: one request has one body.
-            request.known.setdefault("body", body)
+        body = await written(request, lambda: self._body(env, request))
         done = await catalog.table_commits.commit(
-            NAMESPACE, TABLE, requests.parse_commit_table(request.known["body"]), key_of(request), Source()
+            NAMESPACE, TABLE, requests.parse_commit_table(body), key_of(request), Source()
         )
         return done.location
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
@@ -25,7 +24,7 @@ from arco.storage.keys import Slug
 from arco.txn.transactions import Transactions
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
-from arco_sim.clients import Clients, Request
+from arco_sim.clients import Clients, Request, written
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.models import Bank
 from arco_sim.scenario import check_linearizable, violate
@@ -100,12 +99,8 @@ class TransactionsScenario:
             return await self._look(catalog)
         if request.kind in {"drop", "purge"}:
             return await self._drop(catalog, request)
-        if "body" not in request.known:
-            # What its client could not read for it is no answer to it.
-            with doubt():
-                body = await self._body(env, request)
-            request.known.setdefault("body", body)
-        changes = [requests.parse_commit_table(change) for change in request.known["body"]]
+        body = await written(request, lambda: self._body(env, request))
+        changes = [requests.parse_commit_table(change) for change in body]
         if request.kind == "single":
             name = _tables_of(request)[0]
             done = await catalog.table_commits.commit(NAMESPACE, name, changes[0], key_of(request), Source())

@@ -14,7 +14,7 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, InvalidInput, NoSuchTable, OutcomeUnknown, RetryLater
 from arco.kernel.ids import new_uuid7
-from arco.kernel.limits import IDEMPOTENCY_KEY_LEAD_S, IDEMPOTENCY_LIFETIME_S
+from arco.kernel.limits import IDEMPOTENCY_KEY_LEAD_S, IDEMPOTENCY_LIFETIME_S, REQUEST_FRESH_S
 from stand_ins.hand_clock import HandClock
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import (
@@ -479,6 +479,29 @@ async def test_rule_c8_silence_before_anything_was_done_says_so():
     with pytest.raises(RetryLater):
         await one.commit("a", "K")
     assert not await landings(ground, one)
+
+
+@story
+async def test_rule_c8_what_was_told_as_not_done_is_not_done_by_a_request_that_was_sent_before():
+    """Its claim was on its way for long; meanwhile its client asked another server, heard 503 and deleted its files."""
+    ground = Ground()
+    one, two, rival = ground.server(), ground.server(), ground.server()
+    await one.found("a")
+    claim = one.line.delay("put", MARKER)
+    first = await claim.holds(one.commit("a", "K"))
+    ground.clock.elapsed_s += REQUEST_FRESH_S + 1
+    two.line.before("put", POINTER, lambda: rival.commit("a", "rival"))
+    # The look back is answered, and the next pass is not.
+    two.line.fail("get", POINTER, times=100, skip=2)
+    with pytest.raises(RetryLater):
+        await two.commit("a", "K")
+    ground.long_after()
+    await claim.answer()
+    with pytest.raises(OutcomeUnknown, match="may have been told that it was not done"):
+        await first
+    assert not await landings(ground, rival)
+    await ground.server().commit("a", "K")
+    assert len(await landings(ground, rival)) == 1
 
 
 # C9

@@ -8,6 +8,7 @@ import pytest
 
 from arco.kernel.errors import InvalidInput
 from arco.surface.cli.durations import seconds_of
+from arco.upkeep.jobs import JOBS
 from stand_ins.lake import Lake
 from unit.surface.cli.shell import Shell, arco
 
@@ -122,6 +123,11 @@ def test_verify_repairs_what_can_be_derived(arco: Shell, lake: Path) -> None:
     assert objects(lake, "/committed/") == receipts
     assert "nothing to repair" in arco("verify", "--repair").out
     assert arco("verify", "--repair", "--json").json["repaired"] == []
+
+
+def test_help_names_every_kind(arco: Shell) -> None:
+    said = " ".join(arco("upkeep", "--help").out.split())
+    assert all(f"{job.kind}," in said or f"or {job.kind}" in said or f"{job.kind} or" in said for job in JOBS)
 
 
 def test_help_teaches(arco: Shell) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from arco.catalog.transaction_records import Status
 from arco.kernel.errors import OutcomeUnknown, RetryLater
-from arco.kernel.limits import TRANSACTION_FRESH_S, TRANSACTION_STALE_S
+from arco.kernel.limits import REQUEST_FRESH_S, TRANSACTION_STALE_S
 from stand_ins.shared_store import Delayed
 from unit.catalog.ground import POINTER, Ground, Server, story
 from unit.txn.test_rules_of_transactions import RECORD, ground_of, labels, marks, transact
@@ -72,7 +72,7 @@ async def test_a_claim_that_was_on_its_way_for_long_begins_nothing_where_another
     key = keys.next()
     claim = one.line.delay("put", RECORD)
     working = await claim.holds(transact(one, key, *X))
-    ground.clock.elapsed_s += TRANSACTION_FRESH_S + 1
+    ground.clock.elapsed_s += REQUEST_FRESH_S + 1
     await told_503(two, key)
     await claim.answer()
     with pytest.raises(OutcomeUnknown):

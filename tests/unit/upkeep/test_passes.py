@@ -17,7 +17,7 @@ from arco.upkeep.passes import jobs_named, upkeep_pass
 from arco.upkeep.sweep import Setting
 from stand_ins.hand_clock import HandClock
 from unit.catalog.ground import MARKER, METADATA, SCOPE, story
-from unit.upkeep.ground import DAY_S, UpkeepGround
+from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
 
 
 async def litter(ground: UpkeepGround) -> None:
@@ -80,6 +80,30 @@ async def test_the_ledger_hears_what_was_done_and_nothing_of_idle_passes():
     assert told.keys() == {kind for kind, report in reports.items() if report.did_something}
     assert told["markers"].deleted == reports["markers"].deleted == 41
     assert told["markers"].bytes == reports["markers"].bytes > 0
+
+
+@story
+async def test_the_ledger_hears_of_a_job_that_failed_once_a_day():
+    ground = UpkeepGround()
+    await litter(ground)
+
+    async def a_pass() -> None:
+        keeper = ground.server()
+        keeper.line.fail("list", "/iceberg_staged/")
+        await upkeep_pass(Setting(keeper.ws), jobs_named(["staged"]))
+
+    async def told() -> list[tuple[str, bool]]:
+        found = [UpkeepCompleted.of(one) for one in await events(ground.store, SCOPE, Domain.AUDIT)]
+        return [(one.kind, one.failed is not None) for one in found]
+
+    await a_pass()
+    assert await told() == [("staged", True)]
+    ground.later(HOUR_S)
+    await a_pass()
+    assert await told() == [("staged", True)]
+    ground.later(DAY_S)
+    await a_pass()
+    assert await told() == [("staged", True)] * 2
 
 
 @story

@@ -1,14 +1,18 @@
 """Transactions that nobody finished, records that nobody needs, and tables whose last receipt is missing."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 
 from arco.catalog.transaction_records import Status
 from arco.kernel.errors import OutcomeUnknown
+from arco.ledger.audit_events import UpkeepCompleted
+from arco.ledger.reading import events
 from arco.storage.cas import Held
-from unit.catalog.ground import POINTER, RECEIPT, Server, story
+from arco.storage.keys import Domain
+from unit.catalog.ground import POINTER, RECEIPT, SCOPE, Server, story
 from unit.txn.test_rules_of_transactions import RECORD, Keys, labels, marks, transact
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
 
@@ -156,6 +160,41 @@ async def test_a_commit_in_the_log_without_a_receipt_is_a_discrepancy_that_is_to
     del ground.store._objects[lost]
     report = (await ground.upkeep("reconcile"))["reconcile"]
     assert report.trouble == ("commit 1 of db.a is in its metadata log and has no receipt; run arco verify --deep",)
+
+
+async def three_commits() -> tuple[UpkeepGround, list[str]]:
+    """A table, and the receipts of its commits in their order."""
+    ground, server, _ = await bank("a")
+    for label in ("one", "two", "three"):
+        ground.later(60)
+        await server.commit("a", label)
+        await server.settle()
+    number = {key: json.loads(ground.store._objects[key].data)["commit"]["commit_number"] for key in ground.objects(RECEIPT)}
+    return ground, sorted(number, key=number.__getitem__)
+
+
+@story
+async def test_a_pause_of_upkeep_hides_no_discrepancy_and_it_is_told_until_it_is_gone():
+    ground, receipts = await three_commits()
+    stored = ground.store._objects.pop(receipts[1])
+    ground.later(10 * DAY_S)
+    for _ in range(2):
+        report = (await ground.upkeep("reconcile"))["reconcile"]
+        assert report.trouble == ("commit 1 of db.a is in its metadata log and has no receipt; run arco verify --deep",)
+        ground.later(5 * DAY_S)
+    told = [UpkeepCompleted.of(one) for one in await events(ground.store, SCOPE, Domain.AUDIT)]
+    assert [one.trouble for one in told] == [report.trouble] * 2
+    ground.store._objects[receipts[1]] = stored
+    assert (await ground.upkeep("reconcile"))["reconcile"].trouble == ()
+
+
+@story
+async def test_receipts_that_were_collected_are_no_discrepancy():
+    ground, receipts = await three_commits()
+    ground.later(100 * DAY_S)
+    assert (await ground.upkeep("receipts"))["receipts"].why["90 days old"] == 3
+    assert receipts[3] in ground.objects(RECEIPT)
+    assert (await ground.upkeep("reconcile"))["reconcile"].trouble == ()
 
 
 @story

@@ -24,7 +24,7 @@ _TROUBLE_SHOWN_MAX = 20
 async def upkeep(
     where: Where, only: Sequence[str], tables: Sequence[str], *, every: str | None, dry_run: bool, json: bool
 ) -> bool:
-    """One pass, or one after the other. True if every job was done."""
+    """One pass, or one after the other. True if every job was done, and found nothing that a person should look at."""
     jobs = jobs_named(only)
     pause_s = None if every is None else seconds_of(every)
     retention = load_settings(where.root, list(where.options), where.folder).retention
@@ -35,7 +35,7 @@ async def upkeep(
             reports = await upkeep_pass(setting, jobs if pause_s is None else await due(setting, jobs))
             _print(reports, json=json, quiet=pause_s is not None)
             if pause_s is None:
-                return not any(report.failed for report in reports)
+                return all(report.is_well for report in reports)
             await at.catalog.parts.clock.sleep(pause_s)
 
 
@@ -47,7 +47,7 @@ async def purge(where: Where, older_than: str, *, dry_run: bool, yes: bool, json
     async with opened(where) as at:
         reports = await purged(Setting(at.catalog.parts, dry_run=dry_run), older_than_s)
     _print(reports, json=json, quiet=False)
-    return not any(report.failed for report in reports)
+    return all(report.is_well for report in reports)
 
 
 def _confirmed(older_than: str) -> bool:

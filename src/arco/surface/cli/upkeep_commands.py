@@ -19,7 +19,7 @@ def upkeep(  # noqa: PLR0913, PLR0917 - one parameter a flag
         typer.Option(
             metavar="KIND",
             help="transactions, reconcile, dropped, staged, pointers, creations, snapshots, files, metadata, versions, "
-            "markers, receipts, names, segments, state or temporaries (repeatable); all.",
+            "markers, receipts, feed, asked, names, segments, state or temporaries (repeatable); all.",
         ),
     ] = None,
     table: Annotated[
@@ -44,7 +44,7 @@ def upkeep(  # noqa: PLR0913, PLR0917 - one parameter a flag
     day by the store's own clock. Segments of the ledger are moved to the archive, never deleted. Any number may run at once,
     and one that is killed is finished by the next. docs/upkeep.md says what is kept for how long.
 
-    Exits 1 if a job failed; the others are done.
+    Exits 1 if a job failed, or found something that a person should look at; everything else is done.
 
     Examples:
 

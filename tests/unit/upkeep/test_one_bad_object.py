@@ -1,0 +1,70 @@
+"""One object that cannot be read, or one table that cannot be written, keeps no other from its upkeep; and the pass says so."""
+
+from arco.storage.port import Always
+from unit.catalog.ground import NAMESPACE, POINTER, story
+from unit.txn.test_rules_of_transactions import RECORD, labels, transact
+from unit.upkeep.ground import DAY_S, UpkeepGround
+from unit.upkeep.table_ground import Table
+from unit.upkeep.test_transactions import bank, died_after_deciding, pendings
+
+
+async def spoil(ground: UpkeepGround, key: str) -> None:
+    await ground.store.put(key, b"{", Always())
+
+
+async def pointer_of(ground: UpkeepGround, name: str) -> str:
+    uuid = (await ground.server().catalog.tables.load(NAMESPACE, name))[1].metadata.table_uuid
+    (key,) = [key for key in ground.objects(POINTER) if uuid in key]
+    return key
+
+
+@story
+async def test_transactions_of_other_tables_are_finished_beside_a_pointer_that_cannot_be_read():
+    ground, _, keys = await bank("a", "b", "c", "d")
+    for pair in (("a", "b"), ("c", "d")):
+        await died_after_deciding(ground.server(), keys.next(), *pair)
+    spoiled = await pointer_of(ground, "a")
+    await spoil(ground, spoiled)
+    report = (await ground.upkeep("transactions"))["transactions"]
+    assert (report.changed, pendings(ground)) == (3, 0)
+    assert spoiled in report.trouble[0]
+    assert await labels(ground.server(), "b", "c", "d") == ["x", "x", "x"]
+
+
+@story
+async def test_a_record_stays_where_a_pointer_of_it_cannot_be_read_and_older_records_go():
+    ground, server, keys = await bank("a", "b", "c")
+    first, second = keys.next(), keys.next()
+    for key, pair in ((first, ("a", "b")), (second, ("b", "c"))):
+        await transact(server, key, *[_change(name) for name in pair])
+        await server.settle()
+    await spoil(ground, await pointer_of(ground, "a"))
+    ground.later(40 * DAY_S)
+    report = (await ground.upkeep("transactions"))["transactions"]
+    assert report.deleted == 1
+    assert report.trouble
+    assert [key for key in ground.objects(RECORD) if first in key] == ground.objects(RECORD)
+
+
+def _change(name: str) -> dict[str, object]:
+    setting = {"action": "set-properties", "updates": {"last": "x"}}
+    return {"identifier": {"namespace": list(NAMESPACE), "name": name}, "requirements": [], "updates": [setting]}
+
+
+@story
+async def test_snapshots_of_other_tables_expire_beside_a_table_that_cannot_be_written():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    tables = [Table(ground, server, name) for name in ("a", "b")]
+    for number, table in enumerate(tables):
+        await table.set(maintenance_expire__snapshots_enabled="true", history_expire_max__snapshot__age__ms="1000")
+        for snapshot in (1, 2):
+            await table.publish(10 * number + snapshot)
+    ground.later(DAY_S)
+    keeper, (first, _) = ground.server(), tables
+    keeper.line.fail("put", await pointer_of(ground, first.name), times=50)
+    report = (await ground.upkeep("snapshots", by=keeper))["snapshots"]
+    assert [len((await table.metadata()).snapshots) for table in tables] == [2, 1]
+    assert report.changed == 1
+    assert first.name in report.trouble[0]

@@ -34,7 +34,7 @@ RESULTS = ROOT / "bench" / "results" / "catalog.md"
 QUICK_RESULTS = Path(tempfile.gettempdir()) / "arco-catalog-quick.md"
 TABLES_MIN = 9
 """One that all commit to, and one for each of eight writers."""
-CREATE_S = 15.0
+CREATE_S = 10.0
 """How long a server may take for its share of tables in one round."""
 PATIENCE_S = 30.0
 """How much longer than a round a server may hang before it is left out of a figure."""
@@ -136,7 +136,7 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--servers", nargs="+", default=list(rest_servers.SERVERS), choices=list(rest_servers.SERVERS))
     parser.add_argument("--no-flush-counts", action="store_true")
     given = parser.parse_args()
-    usual = {"seconds": 1.5, "warm": 1.0, "rounds": 3, "tables": 1000, "results": RESULTS}
+    usual = {"seconds": 1.5, "warm": 0.5, "rounds": 3, "tables": 1000, "results": RESULTS}
     quick = {"seconds": 0.5, "warm": 0.2, "rounds": 1, "tables": 24, "results": QUICK_RESULTS}
     sizes = [100] if given.quick else [100, 1_000, 10_000, 100_000]
     for name, value in {**(quick if given.quick else usual), "sizes": sizes}.items():

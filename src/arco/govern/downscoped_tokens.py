@@ -59,7 +59,7 @@ class MachineToken:
     async def token(self) -> SourceToken:
         told = await self._send(Ask("GET", self._url, {"Metadata-Flavor": "Google"}))
         check_told(told, "the machine's metadata service", "")
-        token, expires_in_s = _token(told)
+        token, expires_in_s = token_told(told)
         return SourceToken(token, None if expires_in_s is None else self._clock.now_ms() + expires_in_s * 1000)
 
 
@@ -79,7 +79,7 @@ class DownscopedTokens:
         source = await self._source.token()
         told = await self._send(self.request(source.token, place, access))
         check_told(told, _SERVICE, "")
-        token, expires_in_s = _token(told)
+        token, expires_in_s = token_told(told)
         now_ms = self._clock.now_ms()
         # An exchanged token lives as long as its source, and the service need not say so.
         ends = [source.expires_ms, None if expires_in_s is None else now_ms + expires_in_s * 1000]
@@ -119,7 +119,8 @@ def quoted(text: str) -> str:
     return f"'{inside}'"
 
 
-def _token(told: Told) -> tuple[Secret, int | None]:
+def token_told(told: Told) -> tuple[Secret, int | None]:
+    """The token of an answer, and for how many seconds it is good, if it says so."""
     try:
         fields: Mapping[str, Any] = json.loads(told.body)
         token, expires_in = fields["access_token"], fields.get("expires_in")

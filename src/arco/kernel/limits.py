@@ -481,6 +481,9 @@ SESSION_POLICY_CHARS_MAX = 2048
 
 # A request to a token service: a client waits for it.
 TOKEN_SERVICE_TIMEOUT_S = 10
+
+# How long what a service account signs to get a token is good; Google takes an hour at most.
+SERVICE_ACCOUNT_CLAIM_S = 600
 TOKEN_SERVICE_BYTES_MAX = 256 * 1024
 
 # The feed of events: events of one stored page and of one answer, pages that one answer looks through and that one process

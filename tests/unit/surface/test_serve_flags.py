@@ -14,6 +14,8 @@ from arco.surface.cli.listening import addresses_of, bind, is_loopback, load_cer
 from arco.surface.cli.main import app, run
 
 CANARY = "canary-token-20c1"
+PERSONS = f'{{"type":"authorized_user","client_email":"x","private_key":"{CANARY}"}}'
+UNSIGNING = f'{{"type":"service_account","client_email":"x","private_key":"{CANARY}"}}'
 Command = Callable[..., tuple[int, str]]
 
 
@@ -83,9 +85,21 @@ WRONG = {
     ),
     "keys that are not there": ((*S3, "--vend", "static"), "there are no keys to pass on"),
     "keys that only read": ((*S3_KEYS, "--vend", "static", "--vend-read-only"), "cannot be held to reading"),
-    "a key that cannot sign": (
+    "a key of Google that is none": (
         ("--root", "gs://b", "-o", f"service_account_key={CANARY}", "--vend", "gcs"),
-        "--vend gcs cannot sign with a service account's key",
+        "the credentials of Google are no key of a service account",
+    ),
+    "credentials of a person": (
+        ("--root", "gs://b", "-o", f"service_account_key={PERSONS}", "--vend", "gcs"),
+        "of another kind than a service account's key",
+    ),
+    "a key that cannot sign": (
+        ("--root", "gs://b", "-o", f"service_account_key={UNSIGNING}", "--vend", "gcs"),
+        "the private key of the service account cannot sign",
+    ),
+    "credentials in a file that is not there": (
+        ("--root", "gs://b", "-o", "application_credentials=/no/such/file", "--vend", "gcs"),
+        "the credentials of Google in /no/such/file: No such file or directory",
     ),
     "a signature without a key": (("--root", "az://b", "-o", "account_name=a", "--vend", "sas"), "needs the account's key"),
     "a signature with no key": (

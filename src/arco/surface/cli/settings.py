@@ -141,6 +141,21 @@ def load_store_secret(options: Mapping[str, str], word: str) -> Secret | None:
     return Secret(found) if found else None
 
 
+def load_google_key(options: Mapping[str, str]) -> Secret | None:
+    """The document of a service account's key: given, or in the file that is named by the option or its usual variable."""
+    given = options.get("service_account_key")
+    if given:
+        return Secret(given)
+    file = options.get("application_credentials") or os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    if not file:
+        return None
+    try:
+        return Secret(Path(file).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidInput(f"the credentials of Google in {file}: {why}", hint="name a file that can be read") from None
+
+
 def jars_cache(spark: str) -> Path:
     """Where jars for a version of Spark are kept for this user."""
     given = os.environ.get("ARCO_JARS")

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 
 from arco.govern.assume_role import AssumeRole, Role
 from arco.govern.aws_signature import AwsKeys
-from arco.govern.downscoped_tokens import EXCHANGE, DownscopedTokens, GivenToken, MachineToken
+from arco.govern.downscoped_tokens import EXCHANGE, DownscopedTokens, GivenToken, MachineToken, TokenSource
 from arco.govern.given_keys import GivenKeys
 from arco.govern.places import Validation
 from arco.govern.shared_access import SharedAccess
@@ -17,7 +18,7 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import VENDED_DURATION_S, VENDED_DURATION_S_MAX, VENDED_SHORTEST_S
 from arco.kernel.secret import Secret
 from arco.storage.roots import Root, is_on, parse_root
-from arco.surface.cli.settings import Settings, load_store_secret
+from arco.surface.cli.settings import Settings, load_google_key, load_store_secret
 from arco.surface.http.client_config import azure_host, base_uri, client_config, without_secrets
 
 
@@ -115,15 +116,25 @@ def _assume_role(flags: VendFlags, settings: Settings, clock: Clock) -> AssumeRo
 
 def _downscoped(flags: VendFlags, settings: Settings, clock: Clock) -> DownscopedTokens:
     known = settings.known
-    if "service_account_key" in known or "application_credentials" in known:
-        raise InvalidInput(
-            "--vend gcs cannot sign with a service account's key",
-            hint="run on a machine with a service account, or pass bearer_token as an option",
-        )
+    allow_http = is_on(known, "allow_http")
+    endpoint = check_endpoint(flags.endpoint or EXCHANGE, allow_http=allow_http)
+    return DownscopedTokens(_token_source(known, clock, allow_http=allow_http), send, clock, flags.duration_s, endpoint)
+
+
+def _token_source(known: Mapping[str, str], clock: Clock, *, allow_http: bool) -> TokenSource:
+    """Where the server's own token comes from: what it was given, the key of its account, or the machine."""
     given = known.get("bearer_token")
-    source = MachineToken(send, clock) if given is None else GivenToken(Secret(given))
-    endpoint = check_endpoint(flags.endpoint or EXCHANGE, allow_http=is_on(known, "allow_http"))
-    return DownscopedTokens(source, send, clock, flags.duration_s, endpoint)
+    if given is not None:
+        return GivenToken(Secret(given))
+    document = load_google_key(known)
+    if document is None:
+        return MachineToken(send, clock)
+    # Signing needs a library that takes its time to load, and few servers need it.
+    module = import_module("arco.govern.service_account")
+    source: TokenSource = module.ServiceAccountToken(
+        module.ServiceAccountKey.parse(document, allow_http=allow_http), send, clock
+    )
+    return source
 
 
 def _shared_access(flags: VendFlags, settings: Settings, clock: Clock) -> SharedAccess:

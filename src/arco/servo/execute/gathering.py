@@ -38,7 +38,9 @@ from arco.servo.execute.table_partitions import versions_by_partition
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.plan.facts import AssetFacts, FilesFact, PlanningSnapshot, TableFact, decode_snapshot
+from arco.servo.plan.freshness import deadlines
 from arco.servo.plan.recorded import recorded
+from arco.servo.plan.staleness import World
 from arco.servo.sdk.definitions import AssetDefinition, InputKind
 from arco.servo.sdk.project import Project
 from arco.servo.sdk.tables import table_of
@@ -90,7 +92,17 @@ async def gather(
         )
         if found != AssetFacts():
             facts[str(key)] = found
-    return PlanningSnapshot.taken(at_ms, facts, str(events[-1].position) if events else "")
+    read_up_to = str(events[-1].position) if events else ""
+    return PlanningSnapshot.taken(at_ms, _with_deadlines(project, at_ms, facts), read_up_to)
+
+
+def _with_deadlines(project: Project, at_ms: int, facts: dict[str, AssetFacts]) -> dict[str, AssetFacts]:
+    """The same, with until when each asset is fresh: what priorities are made of."""
+    found = deadlines(World(project.graph, PlanningSnapshot.taken(at_ms, facts)), project.assets)
+    until = {str(one.asset): one.fresh_until_ms for one in found}
+    return facts | {
+        key: msgspec.structs.replace(facts.get(key, AssetFacts()), fresh_until_ms=until[key]) for key in sorted(until)
+    }
 
 
 async def store_snapshot(catalog: Catalog, snapshot: PlanningSnapshot) -> None:
@@ -175,6 +187,7 @@ async def _table_fact(
         versions=versions,
         external_commit=not asset.is_source and is_external(metadata),
         schema_id=metadata.current_schema_id,
+        schema=metadata.current_schema,
         note=note,
     )
 

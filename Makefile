@@ -102,6 +102,7 @@ bench: setup ## storage, catalog, ledger and Servo against their limits, in one 
 	$(PY) bench/txn.py
 	$(PY) bench/txn_peers.py
 	$(PY) bench/ledger.py
+	$(PY) bench/commands.py
 	$(PY) bench/planning.py
 	$(PY) bench/scheduling.py
 	$(PY) bench/handover.py

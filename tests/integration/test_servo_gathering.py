@@ -25,7 +25,7 @@ from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.execute.file_access import _system
 from arco.servo.execute.gathering import gather
 from arco.servo.execute.input_files import list_files
-from arco.servo.execute.sources import partition_versions
+from arco.servo.execute.source_files import partition_versions
 from arco.servo.partitions.axes import Axis
 from arco.servo.plan.facts import FilesFact, PlanningSnapshot, TableFact
 from arco.servo.plan.planner import PlanRequest, plan

@@ -21,7 +21,7 @@ from arco.servo.execute.data_files import Written
 from arco.servo.execute.output_schema import merge
 from arco.servo.execute.publish import evolved
 from arco.servo.execute.snapshots import Append, Replace, ReplaceAll, Rewrite
-from arco.servo.execute.sources import partition_versions
+from arco.servo.execute.source_files import partition_versions
 from arco.servo.execute.spark_read import read_table
 from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
 from arco.servo.execute.spark_types import iceberg_schema

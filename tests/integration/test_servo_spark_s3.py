@@ -16,7 +16,7 @@ from arco.fold.spark_session import Session, SparkSettings
 from arco.ledger.run_state import RunState
 from arco.servo.execute.maintaining import Maintenance
 from arco.servo.execute.snapshots import Replace
-from arco.servo.execute.sources import partition_versions
+from arco.servo.execute.source_files import partition_versions
 from arco.servo.execute.spark_read import read_table
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write

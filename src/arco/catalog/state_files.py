@@ -131,10 +131,10 @@ def load_into(names: Names, data: bytes, checksum: str, key: str) -> None:
 
 def _rows(data: bytes, key: str) -> Iterator[tuple[str, str, str | None]]:
     try:
-        # Without threads: the file is in memory, and a process that ends while Arrow starts one is aborted.
-        table = _parquet().read_table(
-            io.BytesIO(data), columns=["kind", "key", "document"], use_threads=False, pre_buffer=False
-        )
+        # Without threads: the file is in memory, and a process that ends while Arrow starts one is aborted. As one file, and not
+        # as a dataset, for which Arrow would load pandas.
+        file = _parquet().ParquetFile(io.BytesIO(data), pre_buffer=False)
+        table = file.read(columns=["kind", "key", "document"], use_threads=False)
     except _arrow().ArrowInvalid as error:
         raise CorruptObject(f"{key} is not a Parquet file: {error}") from error
     columns = [table.column(name).to_pylist() for name in ("kind", "key", "document")]

@@ -89,6 +89,9 @@ MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
 STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
+
+AVRO_BLOCK_BYTES_MAX = 256 * 1024 * 1024
+"""What a block of a manifest may be when it is unpacked."""
 STATE_DELTAS_AGE_S_MAX = 3600
 
 # Rows of a row group in files of state: what a browser reads at least of a file that has a row it wants. DuckDB writes whole

@@ -172,6 +172,26 @@ def test_an_earlier_partitioning_is_said_in_plan_and_explanation() -> None:
     assert any("partitioned otherwise" in note and "drop the table" in note for note in found.notes)
 
 
+def test_what_is_due_first_goes_first_by_the_time_that_is_left() -> None:
+    @asset(fresh_within="1h")
+    def strict() -> object: ...
+
+    @asset(fresh_within="6h")
+    def late() -> object: ...
+
+    @asset
+    def whenever() -> object: ...
+
+    made = assembled([one.written for one in (strict, late, whenever)], folder=Path(), name="shop", namespace="shop")
+    facts = {
+        "shop.strict": AssetFacts(fresh_until_ms=NOW_MS + 1_800_000),
+        "shop.late": AssetFacts(fresh_until_ms=NOW_MS - 60_000),
+    }
+    found = {task.asset: task.priority for task in made_plan(made, snapshot(facts)).spec.tasks}
+    assert (found["shop.late"], found["shop.strict"]) == (-60, 1800)
+    assert found["shop.whenever"] > 1800
+
+
 def test_what_was_held_back_is_planned_again_until_it_is_published() -> None:
     """Whatever is read without it would be made of what is missing; and a check that was mended is no change of code."""
     made = project()

@@ -119,6 +119,9 @@ def test_a_plan_before_and_after_deploying_is_the_same_each_time(shop: Path, arc
     deploy(shop)
     after = tasks()
     assert tasks() == after
+    first, second = (arco("plan", "--json").json for _ in range(2))
+    assert first == second
+    assert first["spec"]["snapshot"] == "", "nothing is stored that it could name"
     assert arco("plan").err == ""
 
 

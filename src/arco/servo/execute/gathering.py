@@ -4,15 +4,15 @@ The order matters. First the names of the runs, then the ledger, then the logs o
 (`ledger/outstanding.py`), and the tables last. So a table is never older than what is said of it: a publish that lands meanwhile
 is at worst read without being counted, and what read it is made again.
 
-Nothing is written here but by `store_snapshot`. PyIceberg is loaded only where the partitions of a source have to be read from
-its manifests; Spark never.
+Nothing is written here but by `store_snapshot`. PyIceberg is loaded only for sources that lie outside the root or are large, and
+Spark never.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,20 +32,21 @@ from arco.ledger.payloads import SERVO
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.input_files import list_files
+from arco.servo.execute.sources import PartitionVersion, versions_in
 from arco.servo.execute.standing import content_snapshot, has_materialization, is_external, still_standing
+from arco.servo.execute.table_partitions import versions_by_partition
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.plan.facts import AssetFacts, FilesFact, PlanningSnapshot, TableFact, decode_snapshot
+from arco.servo.plan.freshness import deadlines
 from arco.servo.plan.recorded import recorded
+from arco.servo.plan.staleness import World
 from arco.servo.sdk.definitions import AssetDefinition, InputKind
 from arco.servo.sdk.project import Project
 from arco.servo.sdk.tables import table_of
 from arco.storage.keys import Domain, PlanningSnapshotKey
 from arco.storage.port import Absent, Unknown
 from arco.storage.readback import put_settled
-
-if TYPE_CHECKING:
-    from arco.servo.execute.sources import PartitionVersion
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,7 +92,17 @@ async def gather(
         )
         if found != AssetFacts():
             facts[str(key)] = found
-    return PlanningSnapshot.taken(at_ms, facts, str(events[-1].position) if events else "")
+    read_up_to = str(events[-1].position) if events else ""
+    return PlanningSnapshot.taken(at_ms, _with_deadlines(project, at_ms, facts), read_up_to)
+
+
+def _with_deadlines(project: Project, at_ms: int, facts: dict[str, AssetFacts]) -> dict[str, AssetFacts]:
+    """The same, with until when each asset is fresh: what priorities are made of."""
+    found = deadlines(World(project.graph, PlanningSnapshot.taken(at_ms, facts)), project.assets)
+    until = {str(one.asset): one.fresh_until_ms for one in found}
+    return facts | {
+        key: msgspec.structs.replace(facts.get(key, AssetFacts()), fresh_until_ms=until[key]) for key in sorted(until)
+    }
 
 
 async def store_snapshot(catalog: Catalog, snapshot: PlanningSnapshot) -> None:
@@ -176,6 +187,7 @@ async def _table_fact(
         versions=versions,
         external_commit=not asset.is_source and is_external(metadata),
         schema_id=metadata.current_schema_id,
+        schema=metadata.current_schema,
         note=note,
     )
 
@@ -195,23 +207,20 @@ class _Sources:
             return [], ""
         whole, why = partitioning.everything(self.at_ms), ""
         if partitioning.axes:
-            # PyIceberg takes long to load, and most assets are no sources with partitions.
-            from arco.servo.execute.table_partitions import versions_by_partition  # noqa: PLC0415
-
             found = versions_by_partition(partitioning, whole, await self._partitions(table, last))
             if not isinstance(found, str):
                 return found
             why = f"{found}: any change of the table counts as one of every partition"
         return [{"partitions": partitioning.document(whole), "version": f"snapshot {last['snapshot-id']}"}], why
 
-    async def _partitions(self, table: TableMetadata, last: JsonObject) -> "list[PartitionVersion]":
+    async def _partitions(self, table: TableMetadata, last: JsonObject) -> list[PartitionVersion]:
         """Through the store; a table that lies elsewhere through its own files."""
-        from arco.servo.execute.sources import partition_versions, versions_in  # noqa: PLC0415
-
         parts = self.catalog.parts
         if parts.locations.key(str(last.get("manifest-list"))) is not None:
             return await versions_in(parts, table)
-        from arco.servo.execute.file_access import file_io  # noqa: PLC0415 - for few tables, and slow to load
+        # For few tables, and slow to load.
+        from arco.servo.execute.file_access import file_io  # noqa: PLC0415
+        from arco.servo.execute.source_files import partition_versions  # noqa: PLC0415
 
         return partition_versions(table, file_io(self.options))
 

@@ -11,8 +11,9 @@ from pyiceberg.manifest import ManifestEntry, ManifestFile, _inherit_from_manife
 
 from arco.catalog.workspace import Workspace
 from arco.iceberg import manifest_files
-from arco.kernel.errors import BrokenInvariant, InvalidInput, NotFound, OutcomeUnknown
+from arco.kernel.errors import BrokenInvariant, OutcomeUnknown
 from arco.kernel.ids import clip
+from arco.servo.execute.located import key_of, read_located
 from arco.servo.execute.table_state import TableState
 from arco.storage.port import Absent, Landed, Lost
 from arco.storage.readback import put_settled
@@ -32,7 +33,7 @@ class TableFiles:
         if state.snapshot is None:
             return []
         location = str(state.snapshot["manifest-list"])
-        return manifest_files.manifests_in(await self._read(location), location)
+        return manifest_files.manifests_in(await read_located(self._ws, location), location)
 
     async def entries(self, manifests: Iterable[ManifestFile]) -> dict[str, list[ManifestEntry]]:
         """The entries of manifests by the manifest's path, those of removed files among them."""
@@ -41,7 +42,7 @@ class TableFiles:
 
         async def one(manifest: ManifestFile) -> list[ManifestEntry]:
             async with turns:
-                return entries_in(manifest, await self._read(manifest.manifest_path))
+                return entries_in(manifest, await read_located(self._ws, manifest.manifest_path))
 
         found = await asyncio.gather(*(one(manifest) for manifest in wanted))
         return {manifest.manifest_path: entries for manifest, entries in zip(wanted, found, strict=True)}
@@ -50,27 +51,15 @@ class TableFiles:
         """Write new files; a name that is taken is a bug, for no name is ever made twice."""
         await asyncio.gather(*(self._write(location, data) for location, data in files.items()))
 
-    async def _read(self, location: str) -> bytes:
-        found = await self._ws.tier1.store.get(self._key(location))
-        if found is None:
-            raise NotFound(f"{clip(location, 300)} is gone", hint="a file of this table was removed by somebody else")
-        return found.data
-
     async def _write(self, location: str, data: bytes) -> None:
         store, clock, entropy = self._ws.tier1.store, self._ws.clock, self._ws.entropy
-        match await put_settled(store, self._key(location), data, Absent(), clock=clock, entropy=entropy):
+        match await put_settled(store, key_of(self._ws, location), data, Absent(), clock=clock, entropy=entropy):
             case Landed():
                 return
             case Lost(reason):
                 raise BrokenInvariant(f"{clip(location, 300)} exists already: {reason}")
             case unknown:
                 raise OutcomeUnknown(f"{clip(location, 300)} could not be written: {unknown.reason}")
-
-    def _key(self, location: str) -> str:
-        key = self._ws.locations.key(location)
-        if key is None:
-            raise InvalidInput(f"{clip(location, 300)} lies outside the root", hint="publish to a table inside it")
-        return key
 
 
 def entries_in(manifest: ManifestFile, data: bytes) -> list[ManifestEntry]:

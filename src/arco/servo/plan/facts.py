@@ -61,6 +61,7 @@ class TableFact(msgspec.Struct, frozen=True, kw_only=True):
     versions: list[dict[str, Any]] | None = None
     external_commit: bool = False
     schema_id: int | None = None
+    schema: dict[str, Any] | None = None
     note: str = ""
     workspace: str = ""
 
@@ -74,13 +75,17 @@ class FilesFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one asset. Materializations stand in the order they were published: later ones lie over earlier."""
+    """Everything about one asset. Materializations stand in the order they were published: later ones lie over earlier.
+
+    `fresh_until_ms` is its deadline, if it has one: when it is too old, or the moment of the facts if it is not whole.
+    """
 
     materializations: tuple[Materialization, ...] = ()
     table: TableFact | None = None
     files: dict[str, FilesFact] = {}
     dynamic: dict[str, list[Any]] = {}
     held: tuple[HeldOutput, ...] = ()
+    fresh_until_ms: int | None = None
 
 
 class PlanningSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     graph = overridden(graph, request.parameters)
     chosen = select(graph, request.words)
     world = World(graph, for_making(snapshot, chosen))
-    priorities = _priorities(graph)
+    priorities = _priorities(graph, snapshot)
     made: dict[AssetKey, Made] = {}
     tasks: list[PlannedTask] = []
     for key in graph.order:
@@ -107,12 +107,17 @@ def _stale(
     return stale(world, key, wanted, planned, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
 
 
-def _priorities(graph: Graph) -> dict[AssetKey, int]:
-    """The seconds within which an asset, or the most urgent thing that needs it, must be fresh. Smaller goes first."""
+def _priorities(graph: Graph, snapshot: PlanningSnapshot) -> dict[AssetKey, int]:
+    """The seconds that are left until an asset, or the most urgent thing that needs it, must be fresh. Smaller goes first.
+
+    Less than nothing for what is late already. Facts from before deadlines were among them say how long it may be stale instead.
+    """
     never = 10 * 365 * 24 * 3600
     urgent: dict[AssetKey, int] = {}
     for key in reversed(graph.order):
-        own = graph.assets[key].fresh_within_s
+        own, until_ms = graph.assets[key].fresh_within_s, snapshot.of(key).fresh_until_ms
+        if own is not None and until_ms is not None:
+            own = (until_ms - snapshot.at_ms) // 1000
         below = min((urgent[reader] for reader in graph.readers[key]), default=never)
         urgent[key] = min(below, never if own is None else own)
     return urgent

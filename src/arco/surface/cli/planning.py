@@ -4,6 +4,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import typer
 
 from arco.kernel.asset_key import AssetKey
@@ -41,7 +42,8 @@ async def show_plan(at: At, request: PlanRequest, *, why: bool, json: bool, atom
     if atomic_tables is not None:
         refuse_too_many(made, sets_rows_aside(survey.project.assets), atomic_tables)
     if json:
-        typer.echo(made.encode().decode())
+        # Nothing is written here, so there is no planning snapshot for the plan to name.
+        typer.echo(Plan.of(msgspec.structs.replace(made.spec, snapshot="")).encode().decode())
         return True
     for line in described(survey, made, request, why=why, atomic=atomic_tables is not None):
         say(line)

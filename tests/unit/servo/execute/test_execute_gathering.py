@@ -73,6 +73,21 @@ def test_what_the_ledger_says_is_published_is_known_with_its_table(lake, shop):
     assert (found.table.table_uuid, found.table.snapshot_id, found.table.schema_id) == (uuid, snapshot_id, 0)
     assert found.table.metadata_location == lake.location("a")
     assert not found.table.external_commit
+    assert [field["name"] for field in found.table.schema["fields"]] == [
+        field["name"] for field in lake.load("a").current_schema["fields"]
+    ]
+
+
+def test_deadlines_are_among_the_facts(lake):
+    @asset(name="a", fresh_within="6h")
+    def hurried() -> object: ...
+
+    shop, (one,) = Pipeline(lake, hurried), names(lake, 1)
+    shop.table("a")
+    assert shop.facts(now_ms=NOW_MS).of("db.a").fresh_until_ms == NOW_MS
+    shop.append(shop.made("a", one, shop.publish("a", one)))
+    found = shop.facts(now_ms=NOW_MS).of("db.a")
+    assert found.fresh_until_ms == found.materializations[0].published_ms + 6 * 3_600_000
 
 
 def test_the_same_facts_have_the_same_id_and_others_another(lake, shop):

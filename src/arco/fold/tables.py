@@ -10,7 +10,6 @@ Partitions and lineage of ranges: a publish of a range has one row per partition
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from arco.fold.dataset_table import DATASETS
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
@@ -18,8 +17,8 @@ from arco.storage.keys import Domain, Head
 
 
 def _columns_of(kind: Kind) -> Callable[..., Column]:
-    def column(name: str, about: str = "") -> Column:
-        return Column(name, kind, about)
+    def column(name: str, about: str = "", *, later: bool = False) -> Column:
+        return Column(name, kind, about, later)
 
     return column
 
@@ -27,16 +26,14 @@ def _columns_of(kind: Kind) -> Callable[..., Column]:
 _text, _long, _real = _columns_of(Kind.TEXT), _columns_of(Kind.LONG), _columns_of(Kind.REAL)
 _flag, _moment, _texts = _columns_of(Kind.FLAG), _columns_of(Kind.MOMENT), _columns_of(Kind.TEXTS)
 
-
-def _added(column: Column) -> Column:
-    """A column that files of before do not have."""
-    return replace(column, later=True)
-
-
 _NAMED_THEN = _text("asset", "the name of the asset at the time")
 _WHO_MADE_IT = (_text("materialization_id"), _text("run_id"), _text("task_id"), _NAMED_THEN)
 _SIZE = (_long("rows"), _long("bytes"), _long("files"))
 _WHO_AND_WHY = (_text("who"), _text("why"))
+_IN_TASK = (_text("asset"), _text("run_id"), _text("task_id"))
+_DEPLOYMENT = (_text("project"), _text("deployment"), _text("code_version"))
+_COMMIT = (_long("commit_number"), _text("metadata_location"), _long("snapshot_id"))
+_SPAN = (_moment("started_at"), _moment("ended_at"))
 
 RUNS = Table(
     "runs",
@@ -48,14 +45,12 @@ RUNS = Table(
             "created",
             Wins.FIRST,
             (
-                _text("project"),
-                _text("deployment"),
-                _text("code_version"),
+                *_DEPLOYMENT,
                 _text("trigger", "what started it: manual, scheduled, freshness, source, event, backfill"),
                 _text("triggered_by"),
                 _long("tasks_planned"),
                 _moment("created_at"),
-                _added(_text("job", "what another system calls it")),
+                _text("job", "what another system calls it", later=True),
             ),
         ),
         Group(
@@ -69,10 +64,9 @@ RUNS = Table(
             (
                 _text("state", "running, succeeded, failed, cancelled"),
                 _text("task_states", "how many tasks ended in which state, as JSON"),
-                _moment("started_at"),
-                _moment("ended_at"),
-                _added(_text("message", "why it ended so, where somebody said it")),
-                _added(_text("told_by", "who says how it ended: arco/servo, or the source of another system's events")),
+                *_SPAN,
+                _text("message", "why it ended so, where somebody said it", later=True),
+                _text("told_by", "who says how it ended: arco/servo, or the source of another system's events", later=True),
             ),
         ),
     ),
@@ -97,8 +91,7 @@ TASKS = Table(
             (
                 _text("state", "running, or how it ended"),
                 _long("attempt"),
-                _moment("started_at"),
-                _moment("ended_at"),
+                *_SPAN,
                 _text("failure_class"),
                 _text("message"),
             ),
@@ -179,9 +172,7 @@ HELD_OUTPUTS = Table(
             "held",
             Wins.FIRST,
             (
-                _text("asset"),
-                _text("run_id"),
-                _text("task_id"),
+                *_IN_TASK,
                 _text("partitions", "as JSON"),
                 _text("action"),
                 _texts("reasons"),
@@ -230,9 +221,7 @@ QUALITY_RESULTS = Table(
             "result",
             Wins.FIRST,
             (
-                _text("asset"),
-                _text("run_id"),
-                _text("task_id"),
+                *_IN_TASK,
                 _text("partitions", "what it speaks of, as JSON"),
                 _text("check_name"),
                 _text("check_type"),
@@ -296,19 +285,15 @@ LINEAGE_EDGES = Table(
         Group(
             "standing",
             Wins.LAST,
-            (
-                _flag("removed", "somebody took back what was said by hand; an edge that has `seen_by` stays"),
-                _text("owner"),
-                _text("description"),
-            ),
+            (_flag("removed", "people took it back; not what has `seen_by`"), _text("owner"), _text("description")),
         ),
-        Group("seen", Wins.FIRST, (_added(_text("seen_by", "whose word it is, if it is not that of people alone")),)),
+        Group("seen", Wins.FIRST, (_text("seen_by", "whose word it is, if it is not that of people alone", later=True),)),
         Group(
             "mapped",
             Wins.LAST,
             (
-                _added(_real("column_coverage", "the share of the target's columns that are mapped, where it is known")),
-                _added(_texts("unmapped_columns")),
+                _real("column_coverage", "the share of the target's columns that are mapped", later=True),
+                _texts("unmapped_columns", later=True),
             ),
         ),
     ),
@@ -367,16 +352,10 @@ ASSETS = Table(
                 _text("asset", "its name"),
                 _text("namespace"),
                 _text("kind"),
-                _text("project"),
-                _text("deployment"),
-                _text("code_version"),
+                *_DEPLOYMENT,
                 _text("fingerprint"),
                 _text("description"),
-                _texts("owners"),
-                _texts("tags"),
-                _texts("former_names"),
-                _texts("inputs"),
-                _texts("checks"),
+                *map(_texts, ("owners", "tags", "former_names", "inputs", "checks")),
                 _text("partitioning", "its dimensions, as JSON"),
                 _long("fresh_within_s"),
                 _text("definition", "the whole of it, as JSON"),
@@ -460,9 +439,7 @@ ICEBERG_TABLES = Table(
             "newest",
             Wins.LAST,
             (
-                _long("commit_number"),
-                _text("metadata_location"),
-                _long("snapshot_id"),
+                *_COMMIT,
                 _long("sequence_number"),
                 _long("schema_id"),
                 _text("location"),
@@ -500,9 +477,7 @@ ICEBERG_COMMITS = Table(
             "committed",
             Wins.FIRST,
             (
-                _long("commit_number"),
-                _text("metadata_location"),
-                _long("snapshot_id"),
+                *_COMMIT,
                 _long("parent_snapshot_id"),
                 _long("sequence_number"),
                 _long("schema_id"),
@@ -512,13 +487,10 @@ ICEBERG_COMMITS = Table(
                 _text("client"),
                 _text("run_id"),
                 _text("materialization_id"),
-                _long("added_rows"),
-                _long("deleted_rows"),
-                _long("added_files"),
-                _long("deleted_files"),
+                *map(_long, ("added_rows", "deleted_rows", "added_files", "deleted_files")),
                 _text("summary", "as JSON"),
                 _moment("committed_at"),
-                _added(_text("transaction", "what it became visible with: all commits that say the same")),
+                _text("transaction", "what it became visible with: all commits that say the same", later=True),
             ),
         ),
     ),

@@ -122,6 +122,20 @@ def test_what_a_run_did_is_in_the_ledger(runs: Runs) -> None:
             assert shred(event)  # it can be folded, and says something
 
 
+def test_a_run_says_of_each_file_what_is_in_it(runs: Runs) -> None:
+    runs.run(people, visits)
+    told = {one.data["asset"]: one.data for one in runs.events() if one.type.endswith("materialization_completed.v1")}
+    for name in ("people", "visits"):
+        said = told[f"db.{name}"]
+        assert 0 < said["files"] == len(said["file_stats"]) < 10
+        assert sum(one["rows"] for one in said["file_stats"]) == said["rows"] == runs.frame(name).count()
+        assert sum(one["bytes"] for one in said["file_stats"]) == said["bytes"]
+        for one in said["file_stats"]:
+            paths = {column["column"]: column for column in one["columns"]}
+            assert set(paths) == set(runs.frame(name).columns)
+            assert all(column["nulls"] == 0 and column["lower"] <= column["upper"] for column in paths.values())
+
+
 # Partitions
 
 

@@ -50,6 +50,16 @@ def sizes_of(
     return found
 
 
+def places_of(
+    partitions: Sequence[PartitionKey], several: Sequence[Mapping[str, Any]], grain: Mapping[str, str]
+) -> list[int | None]:
+    """Which partition each of some tuples of the table's partition fields is; None where they do not say."""
+    if len(partitions) == 1:
+        return [0] * len(several)
+    wanted = {_label(key): place for place, key in enumerate(partitions)}
+    return [wanted.get(_counted({"partition": one}, grain) or ()) for one in several]
+
+
 _Label = tuple[tuple[str, str], ...]
 
 
@@ -62,7 +72,7 @@ def _counted(count: Mapping[str, Any], grain: Mapping[str, str]) -> _Label | Non
     fields = count["partition"]
     try:
         return tuple((name, str(_value(name, grain[name], fields))) for name in sorted(grain))
-    except (KeyError, ValueError, TypeError, OverflowError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         return None
 
 

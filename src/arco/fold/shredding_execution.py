@@ -1,17 +1,19 @@
 """Runs, tasks and publishes as rows. One publish of a range is one row a partition."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
-from arco.fold.partition_counts import Size, sizes_of
+from arco.fold.file_table import FILES
+from arco.fold.partition_counts import Size, places_of, sizes_of
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, SETTLED_OUTPUTS, TASKS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import RunId
+from arco.kernel.partition_key import PartitionKey
 from arco.ledger import execution_events as said
 from arco.ledger.envelope import Event
 
 _RUN, _TASK, _HELD = RowMaker(RUNS), RowMaker(TASKS), RowMaker(HELD_OUTPUTS)
-_SETTLED = RowMaker(SETTLED_OUTPUTS)
+_SETTLED, _FILE = RowMaker(SETTLED_OUTPUTS), RowMaker(FILES)
 _MATERIALIZATION, _PARTITION = RowMaker(MATERIALIZATIONS), RowMaker(PARTITIONS)
 
 # An end stands above a beginning whatever came first, and what knows the ranges above what does not.
@@ -143,6 +145,24 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
         own = {"partition_key": key.canonical(), "rows": size.rows, "bytes": size.bytes, "files": size.files}
         yield _MATERIALIZATION({**partition, "materialization_id": it.materialization_id}, **published, **own)
         yield _PARTITION({**partition, "table_uuid": it.table_uuid}, **current, **own)
+    yield from _files(event, it, partitions)
+
+
+def _files(
+    event: Event, it: said.MaterializationCompleted, partitions: Sequence[tuple[str, PartitionKey]]
+) -> Iterator[Contribution]:
+    places = places_of([key for _, key in partitions], [one.partition for one in it.file_stats], it.grain or {})
+    for file, place in zip(it.file_stats, places, strict=True):
+        yield _FILE(
+            {"asset_id": it.asset_id, "materialization_id": it.materialization_id, "path": file.path},
+            partition_id=None if place is None else partitions[place][0],
+            table_uuid=it.table_uuid,
+            snapshot_id=it.snapshot_id,
+            rows=file.rows,
+            bytes=file.bytes,
+            columns=json_text(file.columns),
+            written_order=told(event),
+        )
 
 
 def output_held(event: Event) -> Iterator[Contribution]:

@@ -12,6 +12,7 @@ Partitions and lineage of ranges: a publish of a range has one row per partition
 from collections.abc import Callable
 
 from arco.fold.dataset_table import DATASETS
+from arco.fold.file_table import FILES
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
 
@@ -565,6 +566,7 @@ TABLES: tuple[Table, ...] = (
     TASKS,
     MATERIALIZATIONS,
     PARTITIONS,
+    FILES,
     HELD_OUTPUTS,
     SETTLED_OUTPUTS,
     QUALITY_RESULTS,

@@ -293,6 +293,11 @@ FOLD_MOVES_MAX = 5_000
 # Commits of tables that a fresh read looks at itself, the newest; the fold takes them all.
 FRESH_RECEIPTS_MAX = 500
 
+# What an event says of files one by one: of how many files a publish may have, of how many columns, and how long a bound may be.
+FILE_STATS_FILES_MAX = 9
+FILE_STATS_COLUMNS_MAX = 32
+FILE_STATS_BOUND_CHARS_MAX = 64
+
 # New names tried for one object of the fold before the source of names is reported as broken.
 FOLD_NAME_ATTEMPTS_MAX = 4
 

@@ -73,8 +73,29 @@ class TaskEnded(Payload, frozen=True, kw_only=True):
     message: str | None = None
 
 
+class ColumnFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a file's footer says of a column, by its path. Bounds are texts, shortened as the table's metadata shortens them."""
+
+    column: str
+    nulls: int | None = None
+    lower: str | None = None
+    upper: str | None = None
+
+
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that a publish wrote. `partition` are the values of the table's own partition fields."""
+
+    path: str
+    rows: int
+    bytes: int
+    partition: dict[str, str | None] = msgspec.field(default_factory=dict)
+    columns: tuple[ColumnFacts, ...] = ()
+
+
 class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     """One publish of one asset. `inputs` are the versions of what it read, range by range; `counts` are per partition.
+
+    `file_stats` has each file where fewer than ten were written: beyond that they would outgrow everything else that is said.
 
     `grain` is the kind of each dimension, so that the ranges can be told apart into partitions. `sequence_number` is that of the
     snapshot on the base it was made from: of two publishes that replaced one another it is smaller in the first, even where
@@ -107,6 +128,7 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     mode: str = "replace"
     grain: dict[str, str] | None = None
     sequence_number: int | None = None
+    file_stats: tuple[FileFacts, ...] = ()
 
 
 class OutputHeld(Payload, frozen=True, kw_only=True):

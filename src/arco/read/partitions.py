@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from arco.fold.file_table import FILES
 from arco.fold.tables import MATERIALIZATIONS, PARTITIONS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
@@ -76,13 +77,23 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime | None
 
 
+class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a publish, with nulls and bounds of its columns as its footer has them."""
+
+    path: str
+    rows: int | None
+    bytes: int | None
+    columns: list[dict[str, Any]]
+
+
 class Versions(Answer, frozen=True, kw_only=True):
-    """The history of one partition, newest first."""
+    """The history of one partition, newest first. `files` are those that the current version wrote, if that were few."""
 
     asset: str
     asset_id: str
     partition_key: str
     versions: tuple[Version, ...]
+    files: tuple[WrittenFile, ...] = ()
 
 
 async def partitions(reader: Reader, asked: str, window: Window = FIRST_PAGE) -> Page[Partition]:
@@ -123,7 +134,19 @@ async def versions(reader: Reader, asked: str, key: str) -> Versions:
         asset_id=named.asset_id,
         partition_key=rows[0]["partition_key"],
         versions=tuple(map(_version, rows)),
+        files=await _files(reader, next((row for row in rows if row["current"]), None)),
     )
+
+
+async def _files(reader: Reader, current: dict[str, Any] | None) -> tuple[WrittenFile, ...]:
+    if current is None:
+        return ()
+    rows = await reader.rows(
+        f"""SELECT * FROM {await reader.relation(FILES, current["asset_id"])}
+            WHERE materialization_id = ? AND partition_id = ? ORDER BY path""",
+        [current["materialization_id"], current["partition_id"]],
+    )
+    return tuple(shaped(WrittenFile, row, columns=document(row["columns"]) or []) for row in rows)
 
 
 async def found_partition(reader: Reader, named: Named, key: str) -> Partition:

@@ -98,7 +98,7 @@ def test_two_attempts_of_a_task_write_other_files(place: Place) -> None:
 
 def test_row_groups_are_small_enough_for_a_browser(place: Place) -> None:
     base = next(one for one in History(random.Random(3)).events(Head.EXECUTION, 80) if "materialization" in one.type)
-    days = {"partitions": [{"date": ["1950-01-01", "2025-01-01"]}], "grain": {"date": "daily"}}
+    days = {"partitions": [{"date": ["1950-01-01", "2025-01-01"]}], "grain": {"date": "daily"}, "file_stats": []}
     attributes = {name: getattr(base, name) for name in base.__struct_fields__}
     event = Event(**{**attributes, "data": {**base.data, **days}})
     for file in folded(place, Head.EXECUTION, [event]):

@@ -7,19 +7,27 @@ run's log, in the table and in the ledger, whoever delivers them. One event spea
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.fingerprint import fingerprint
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
-from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, OUTPUT_HELD, MaterializationCompleted, OutputHeld
+from arco.ledger.execution_events import (
+    MATERIALIZATION_COMPLETED,
+    OUTPUT_HELD,
+    FileFacts,
+    MaterializationCompleted,
+    OutputHeld,
+)
 from arco.ledger.lineage_events import LINEAGE_RECORDED, LineageRecorded, edges_of
 from arco.ledger.payloads import Payload, derived_event_id
 from arco.ledger.quality_events import CHECK_EXECUTED, CheckExecuted
 from arco.quality.gates import Decision
 from arco.quality.results import CheckResult
 from arco.servo.execute.data_files import Written
+from arco.servo.execute.file_facts import file_facts
 from arco.servo.execute.table_state import pyiceberg_schema, pyiceberg_spec
 from arco.servo.execute.values import python_value
 from arco.servo.plan.document import Plan, PlannedTask
@@ -127,6 +135,7 @@ def _completion(made: Made) -> MaterializationCompleted:
         mode=made.asset.write.mode.value,
         grain=made.grain,
         sequence_number=made.table.last_sequence_number + 1,
+        file_stats=_files(made),
     )
 
 
@@ -178,8 +187,7 @@ def _draft(made: Made, payload: Payload, kind: EventType, about: str) -> Draft:
 
 def _counts(made: Made) -> list[dict[str, Any]]:
     """Rows, files and bytes of each partition tuple, by the names of the table's partition fields."""
-    spec = next(one for one in made.table.document["partition-specs"] if one["spec-id"] == made.table.default_spec_id)
-    kinds = pyiceberg_spec(spec).partition_type(pyiceberg_schema(made.table.current_schema)).fields
+    spec, kinds = _spec(made)
     found = made.written.partitions
     if not spec["fields"] or len(found) > _COUNTS_MAX:
         return []
@@ -187,6 +195,17 @@ def _counts(made: Made) -> list[dict[str, Any]]:
         {"partition": _named(spec, kinds, values), "rows": rows, "files": files, "bytes": size}
         for values, (files, rows, size) in sorted(found.items(), key=lambda one: str(one[0]))
     ]
+
+
+def _files(made: Made) -> tuple[FileFacts, ...]:
+    spec, kinds = _spec(made)
+    return file_facts(made.written, pyiceberg_schema(made.table.current_schema), partial(_named, spec, kinds))
+
+
+def _spec(made: Made) -> tuple[dict[str, Any], Sequence[Any]]:
+    """The table's partition fields, and the types of their values."""
+    spec = next(one for one in made.table.document["partition-specs"] if one["spec-id"] == made.table.default_spec_id)
+    return spec, pyiceberg_spec(spec).partition_type(pyiceberg_schema(made.table.current_schema)).fields
 
 
 def _named(spec: dict[str, Any], kinds: Sequence[Any], values: Iterable[Any]) -> dict[str, str | None]:

@@ -144,9 +144,10 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     )
     vending = open_vending(flags.vend, settings, clock)
     for_clients = ForClients(told_to_clients(flags.vend, parsed, known), client_defaults(parsed), vending)
-    policy = LocationPolicy.of(flags.allow_location, clock, entropy)
+    base = base_uri(parsed, known)
+    policy = LocationPolicy.of(flags.allow_location, clock, entropy, base, settings.options)
     metrics = Metrics(crew.folder)
-    state = ServerState(store, base_uri(parsed, known), for_clients, policy, clock, entropy, choices, metrics)
+    state = ServerState(store, base, for_clients, policy, clock, entropy, choices, metrics)
     is_first = crew.number == 0
     beside = [_fold(state, root, options, flags)] if flags.fold and is_first else []
     beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []

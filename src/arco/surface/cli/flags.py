@@ -21,7 +21,10 @@ Options = Annotated[
 Warehouse = Annotated[str, typer.Option(metavar="TENANT/WORKSPACE", help="Which workspace of the root.")]
 AllowLocation = Annotated[
     list[str] | None,
-    typer.Option(metavar="PREFIX", help="Also read metadata in this folder outside the root, as file:/path (repeatable)."),
+    typer.Option(
+        metavar="PREFIX",
+        help="Also read metadata in this place outside the root: file:/path, s3://bucket/folder, … (repeatable).",
+    ),
 ]
 AllowOrigin = Annotated[
     list[str] | None,

@@ -63,10 +63,11 @@ async def _everything(where: Where, master: str | None, every_s: float, told: To
     clock, entropy = SystemClock(), SystemEntropy()
     root = parse_root(settings.root)
     store = open_root(settings.root, settings.options, clock, entropy)
-    policy = LocationPolicy.of(where.allowed, clock, entropy)
+    base = base_uri(root, settings.known)
+    policy = LocationPolicy.of(where.allowed, clock, entropy, base, settings.options)
 
     def parts(scope: Scope) -> Workspace:
-        return Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy).parts
+        return Catalog.open(store, base, scope, clock, entropy, policy).parts
 
     home = SparkHome(own_session("arco fold", master), starting=lambda: say_aside("starting Spark …"))
     lake = Lake(root.place, settings.known, settings.retention)

@@ -97,7 +97,10 @@ Insecure = Annotated[
 ]
 AcceptLocation = Annotated[
     list[str] | None,
-    typer.Option(metavar="PREFIX", help="Accept tables in this folder outside the root, as file:/path (repeatable)."),
+    typer.Option(
+        metavar="PREFIX",
+        help="Accept tables in this place outside the root: file:/path, s3://bucket/folder, gs:// or abfss:// (repeatable).",
+    ),
 ]
 Upkeep = Annotated[
     bool, typer.Option("--upkeep", help="Also take away what nobody can need any more, as arco upkeep does.")

@@ -60,12 +60,13 @@ async def opened(where: Where, counter: Counter | None = None) -> AsyncIterator[
     """`counter`: told of every request to the store."""
     settings, scope = load_settings(where.root, list(where.options), where.folder), Scope.parse_warehouse(where.warehouse)
     clock, entropy = SystemClock(), SystemEntropy()
-    policy = LocationPolicy.of(where.allowed, clock, entropy)
     root = parse_root(settings.root)
+    base = base_uri(root, settings.known)
+    policy = LocationPolicy.of(where.allowed, clock, entropy, base, settings.options)
     store = open_root(settings.root, settings.options, clock, entropy)
     store = store if counter is None else counted(store, counter, clock)
     try:
-        catalog = Catalog.open(store, base_uri(root, settings.known), scope, clock, entropy, policy)
+        catalog = Catalog.open(store, base, scope, clock, entropy, policy)
         author = Author(person(), f"arco-cli/{version('arco')}")
         try:
             yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author, _folder(root))

@@ -152,9 +152,10 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     )
     vending = open_vending(flags.vend, settings, clock)
     for_clients = ForClients(told_to_clients(flags.vend, parsed, known), client_defaults(parsed), vending)
-    policy = LocationPolicy.of(flags.allow_location, clock, entropy)
+    base = base_uri(parsed, known)
+    policy = LocationPolicy.of(flags.allow_location, clock, entropy, base, settings.options)
     metrics = Metrics(crew.folder)
-    state = ServerState(store, base_uri(parsed, known), for_clients, policy, clock, entropy, choices, metrics)
+    state = ServerState(store, base, for_clients, policy, clock, entropy, choices, metrics)
     keys = load_task_keys(())
     state.task_keys = EnvelopeKeys(keys) if keys else None
     state.fold_lists = flags.fold_listing or not flags.fold

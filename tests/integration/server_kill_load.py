@@ -3,12 +3,14 @@
 Every request carries an idempotency key, and a client that loses its reply asks again with the same key, whichever server it
 finds alive. Three kinds of clients: committers share a few tables; owners make, rename and drop tables and namespaces that
 nobody else touches, so that for each of their names there is exactly one right answer; bankers move money between two or five
-tables in one transaction, so that the sum of all tables never changes.
+tables in one transaction, so that the sum of all tables never changes. An auditor adds all of them up at one moment, again and
+again while servers die.
 """
 
 import asyncio
 import itertools
 import random
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -166,6 +168,14 @@ class Client:
             found: dict[str, Any] | None = reply.json()["metadata"] if reply.status == 200 else None
             return found
 
+    async def together(self, namespace: str, names: Sequence[str]) -> list[str] | None:
+        """The metadata files of some tables at one moment; None if the server could not say."""
+        body = {"tables": [{"namespace": [namespace], "name": name} for name in names]}
+        reply = await self._send("POST", "/api/v1/tables/together", body)
+        if reply is None or reply.status >= 500:
+            return None
+        return [one["metadata_location"] for one in reply.json()["tables"]]
+
     async def _send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply | None:
         """One request to a server that is alive; None if its reply was lost."""
         while True:
@@ -270,12 +280,19 @@ def _commit(namespace: str, name: str, requirements: list[Any], updates: list[An
 
 # What clients do all day
 
+Read = Callable[[str], Awaitable[dict[str, Any]]]
+"""A metadata file, by its location."""
+
 
 class Load:
     """Committers and owners, until they are told to stop."""
 
-    def __init__(self, fleet: Fleet, acknowledgements: Acknowledgements, chance: random.Random) -> None:
+    def __init__(
+        self, fleet: Fleet, acknowledgements: Acknowledgements, chance: random.Random, read: Read
+    ) -> None:
         self.memory = Memory()
+        self.cuts = 0
+        self._read = read
         self._chance = chance
         self._make = lambda: Client(fleet, self.memory, acknowledgements, random.Random(chance.random()))
         self._labels = itertools.count()
@@ -299,6 +316,7 @@ class Load:
                 group.create_task(self._client(self._own, number))
             for number in range(bankers):
                 group.create_task(self._client(self._transfer, 2 if number % 3 else 5))
+            group.create_task(self._client(self._add_up, len(ACCOUNTS)))
 
     def stop(self) -> None:
         self._stopping = True
@@ -332,6 +350,17 @@ class Load:
                 self.memory.findings.append(f"accounts are gone: {found}")
                 return
             await client.settle(transfer(there, client.chance.getrandbits(62)))
+
+    async def _add_up(self, client: Client, accounts: int) -> None:
+        """All accounts at one moment: no transfer is in one of them and not in the other."""
+        while not self._stopping:
+            cut = await client.together(BANK, ACCOUNTS[:accounts])
+            if cut is None:
+                continue
+            balances = [balance_of(metadata) for metadata in await asyncio.gather(*map(self._read, cut))]
+            self.cuts += 1
+            if sum(balances):
+                self.memory.findings.append(f"at one moment the accounts of the bank add up to {sum(balances)}: {balances}, {cut}")
 
     def _some_commit(self, client: Client, name: str, metadata: dict[str, Any]) -> Ask:
         label = f"l{next(self._labels)}"

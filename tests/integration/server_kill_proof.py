@@ -9,9 +9,9 @@ made, and the data they added.
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -218,6 +218,26 @@ class Proof:
         for ask in self._memory.asks:
             if ask.snapshot_id is not None and ask.name == name:
                 self._demand_count(ask, ids.count(ask.snapshot_id))
+
+
+@asynccontextmanager
+async def reading(where: Lake) -> AsyncIterator[Callable[[str], Awaitable[dict[str, Any]]]]:
+    """Metadata files straight from the store, as clients read them."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(where.root, where.options, clock, entropy)
+    locations = Workspace.on(store, base_uri(parse_root(where.root), where.options), SCOPE, clock, entropy).locations
+
+    async def read(location: str) -> dict[str, Any]:
+        key = locations.key(location)
+        found = None if key is None else await store.get(key)
+        assert found is not None, f"{location} was answered and is not there"
+        document: dict[str, Any] = msgspec.json.decode(found.data)
+        return document
+
+    try:
+        yield read
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from .server_fleet import Acknowledgements, Fleet, Lake, ServerProcess, complain
 from .server_kill_engines import Engines, rows_of
 from .server_kill_keepers import Keepers
 from .server_kill_load import Client, Load, Memory, State
-from .server_kill_proof import Proof
+from .server_kill_proof import Proof, reading
 from .spark_session import Spark, spark_session
 
 AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
@@ -36,6 +36,7 @@ class Outcome:
     acknowledged: int
     refused: int
     lost_replies: int
+    cuts: int
     in_doubt: int
     unsettled: int
     written: dict[str, tuple[int, int]]
@@ -47,7 +48,7 @@ class Outcome:
     def __str__(self) -> str:
         said = (
             f"kills {self.kills}, requests {self.asked}: acknowledged {self.acknowledged}, refused {self.refused}; "
-            f"replies lost {self.lost_replies}; in doubt after the load {self.in_doubt}, unsettled at the end {self.unsettled}; "
+            f"replies lost {self.lost_replies}; cuts of the bank {self.cuts}; in doubt after the load {self.in_doubt}, unsettled at the end {self.unsettled}; "
             f"rows of engines, acknowledged and in doubt: {self.written}, their changes of accounts {self.bank_changes}; "
             f"collectors killed {self.keepers_killed}, objects collected {self.collected}; wrong {len(self.wrong)}"
         )
@@ -78,9 +79,9 @@ async def _load(where: Lake, plan: Plan, spark: Spark | None) -> Works:
     chance = random.Random(plan.seed)
     acknowledgements = Acknowledgements()
     fleet = Fleet(where, chance, plan.takeover_s, plan.workers)
-    load = Load(fleet, acknowledgements, chance)
     keepers = Keepers(where, random.Random(plan.seed), acknowledgements)
-    async with front_door(fleet) as address, asyncio.TaskGroup() as group:
+    async with reading(where) as read, front_door(fleet) as address, asyncio.TaskGroup() as group:
+        load = Load(fleet, acknowledgements, chance, read)
         engines = Engines(address)
         group.create_task(load.run(committers=9, owners=5, tables=4, bankers=6))
         writing = group.create_task(engines.run(spark, load.begun))
@@ -131,6 +132,7 @@ async def _run(where: Lake, plan: Plan, spark: Spark | None) -> Outcome:
         counts[State.ACKNOWLEDGED],
         counts[State.REFUSED],
         works.load.lost_replies,
+        works.load.cuts,
         in_doubt,
         counts[State.OPEN],
         {engine: (len(one.acknowledged), len(one.in_doubt)) for engine, one in works.engines.written.items()},

@@ -30,6 +30,7 @@ def _judge(outcome: Outcome, rounds: int, lost_min: int | None = None) -> None:
     assert outcome.acknowledged >= 20 * rounds, "the load was too low to mean anything"
     assert outcome.lost_replies >= (rounds if lost_min is None else lost_min), "the kills met no request under way"
     assert not outcome.wrong, outcome
+    assert outcome.cuts >= rounds, "nobody looked at the bank while servers died"
     assert outcome.unsettled == 0, "a retry with the same key is answered in the end"
     assert all(acknowledged for acknowledged, _ in outcome.written.values()), "an engine wrote nothing"
     assert outcome.collected, "the collectors met nothing"

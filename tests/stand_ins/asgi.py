@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arco.catalog.policy import LocationPolicy
-from arco.kernel.clock import SystemClock
+from arco.kernel.clock import Clock, SystemClock
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.ids import UlidSource
 from arco.storage.memory import MemoryStore
@@ -39,8 +39,15 @@ class Answer:
         return self.status, self.json["error"]["type"]
 
 
-def make_app(setup: Setup | None = None, more: Sequence[Route] = (), store: ObjectStore | None = None) -> App:
-    clock, entropy = SystemClock(), SeededEntropy(1)
+def make_app(
+    setup: Setup | None = None,
+    more: Sequence[Route] = (),
+    store: ObjectStore | None = None,
+    *,
+    clock: Clock | None = None,
+    seed: int = 1,
+) -> App:
+    clock, entropy = clock or SystemClock(), SeededEntropy(seed)
     state = ServerState(store or MemoryStore(clock), "memory://", ForClients(), LocationPolicy(), clock, entropy)
     return App(state, UlidSource(clock, entropy), setup, more)
 

@@ -1,5 +1,5 @@
-"""Everybody at once, for weeks: transactions, commits of single tables, creations, drops, readers of all tables at one moment,
-two reconcilers and two collectors.
+"""Everybody at once, for weeks: transactions, commits of single tables, creations, staged ones, drops, restores, renames,
+registrations, readers of all tables at one moment, two reconcilers and two collectors of everything.
 
 The tables are the bank of `transactions.py`. Clients come in waves. A request may stall for ten times the patience with a silent
 attempt, or for ten times the grace: then it arrives in the middle of the next wave, deletions among them. Clocks are ten minutes
@@ -10,6 +10,10 @@ of a transaction, no change that waits in a pointer, no name that is kept.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
+from arco.catalog.committer import Author
+from arco.catalog.idempotency import RequestKey
+from arco.iceberg import requests
+from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import TransactionId
 from arco.kernel.limits import (
@@ -20,6 +24,7 @@ from arco.kernel.limits import (
     UPKEEP_GRACE_S,
 )
 from arco.txn.transactions import Transactions
+from arco.upkeep.jobs import JOBS
 from arco.upkeep.passes import jobs_named, upkeep_pass
 from arco.upkeep.sweep import Setting
 from arco_sim import invariants
@@ -28,12 +33,13 @@ from arco_sim.choices import Weights
 from arco_sim.clients import Clients, Request
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.scenario import readable, violate
-from arco_sim.scenarios.table_commits import SCOPE, open_catalog
-from arco_sim.scenarios.transactions import TransactionsScenario
+from arco_sim.scenarios.table_commits import FIELD, SCOPE, open_catalog
+from arco_sim.scenarios.transactions import FRAGILE, NAMESPACE, TransactionsScenario
 from arco_sim.scenarios.upkeep import wrong_clock
 from arco_sim.scenarios.upkeep_truth import BASE, Truth
 from arco_sim.world import Env, World
 
+ELSEWHERE, STAGED = "t5", "t6"
 _DAY_S = 86_400.0
 _WAVE_S = 10.0 * UPKEEP_GRACE_S
 _WAVES = 2
@@ -54,10 +60,14 @@ _WISHES = (
     ("far t0 t2", 1),
     ("drop t3", 1),
     ("purge t3", 1),
+    ("undrop t3", 2),
+    ("rename t3 t5", 1),
+    ("register t3", 1),
+    ("stage t6", 1),
 )
 _OFTEN = Weights(*(weight for _, weight in _WISHES))
 _RECONCILE = ("transactions", "reconcile")
-_COLLECT = ("dropped", "pointers", "creations", "metadata", "markers", "receipts", "names")
+_COLLECT = tuple(job.kind for job in JOBS if job.kind not in _RECONCILE)
 _AFTER_A_WAVE_S = (5.0, 60.0, 4000.0, 2 * _DAY_S, 5 * _DAY_S, 31 * _DAY_S)
 
 
@@ -107,6 +117,8 @@ class EverybodyScenario(TransactionsScenario):
         if age_s > _ASKS_FOR_S:
             raise OutcomeUnknown("its client asks no more")
         catalog.parts.markers.request_key(request.key, request.kind, "0")
+        if request.kind in _OF_NAMES:
+            return await _OF_NAMES[request.kind](catalog, request)
         return await super()._work(env, catalog, transactions, request)
 
     async def _keep(self, env: Env, kinds: tuple[str, ...], waves: int) -> None:
@@ -139,6 +151,47 @@ class EverybodyScenario(TransactionsScenario):
             violate(world, invariants.NO_LITTER, text)
         _files_are_there(world, truth)
         await self.judge(world, env, audit_of(truth.receipts_gone | world.everything(), SCOPE))
+
+
+async def _undrop(catalog: Catalog, request: Request) -> str:
+    dropped = (await catalog.parts.tier1.current()).names.last_dropped(NAMESPACE, FRAGILE)
+    if dropped is not None:
+        await catalog.tables.undrop(dropped, NAMESPACE, FRAGILE, _key(request), Author())
+    return "done"
+
+
+async def _rename(catalog: Catalog, request: Request) -> str:
+    """Away and, by the next of them, back again."""
+    places = ((NAMESPACE, FRAGILE), (NAMESPACE, ELSEWHERE))
+    here, there = places if request.number % 2 == 0 else places[::-1]
+    await catalog.tables.rename(here, there, _key(request), Author())
+    return "done"
+
+
+async def _register(catalog: Catalog, request: Request) -> str:
+    """A table that was dropped, by the file that it stands at."""
+    dropped = (await catalog.parts.tier1.current()).names.last_dropped(NAMESPACE, FRAGILE)
+    pointer = None if dropped is None else await catalog.parts.pointers.read(dropped.entry.uuid)
+    if pointer is not None:
+        place = pointer.value.metadata_location
+        await catalog.registering.register(
+            NAMESPACE, FRAGILE, place, overwrite=False, key=_key(request, place), author=Author()
+        )
+    return "done"
+
+
+async def _stage(catalog: Catalog, request: Request) -> str:
+    """Staged and left: the folder, the note and the identity are upkeep's."""
+    wanted = requests.parse_create_table({"name": STAGED, "schema": {"type": "struct", "fields": [FIELD]}})
+    await catalog.staging.stage(NAMESPACE, wanted, _key(request))
+    return "done"
+
+
+_OF_NAMES = {"undrop": _undrop, "rename": _rename, "register": _register, "stage": _stage}
+
+
+def _key(request: Request, body: str = "") -> RequestKey:
+    return RequestKey(request.key, request.kind, request_hash([request.wish, body]))
 
 
 def _nothing_waits(world: World) -> None:

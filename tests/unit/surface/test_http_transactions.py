@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from arco.kernel.clock import SystemClock
+from arco.kernel.clock import Clock, SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import new_uuid7
 from arco.storage.memory import MemoryStore
 from arco.storage.port import ObjectStore
 from stand_ins.asgi import Answer, ask, make_app
-from stand_ins.shared_store import Line
+from stand_ins.hand_clock import HandClock
+from stand_ins.shared_store import Delayed, Line
 
 BASE = "/iceberg/v1/default.default"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -28,15 +29,15 @@ def change(table: str, value: str, *requirements: dict[str, Any]) -> dict[str, A
     }
 
 
-def key() -> dict[str, str]:
-    return {"Idempotency-Key": new_uuid7(SystemClock(), SystemEntropy())}
+def key(clock: Clock | None = None) -> dict[str, str]:
+    return {"Idempotency-Key": new_uuid7(clock or SystemClock(), SystemEntropy())}
 
 
 class Shop:
     """A server with two tables."""
 
-    def __init__(self, store: ObjectStore | None = None) -> None:
-        self.app = make_app(store=store)
+    def __init__(self, store: ObjectStore | None = None, clock: Clock | None = None, seed: int = 1) -> None:
+        self.app = make_app(store=store, clock=clock, seed=seed)
 
     async def open(self) -> "Shop":
         await self.post("/namespaces", {"namespace": ["db"]})
@@ -109,6 +110,70 @@ def test_what_is_refused_says_why_and_changes_nothing(changes: Any, status: int,
         assert await shop.values() == [None, None]
 
     tell(story)
+
+
+def test_a_view_is_refused_by_its_name() -> None:
+    async def story(shop: Shop) -> None:
+        version = {
+            "version-id": 1,
+            "timestamp-ms": 0,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+        }
+        view = {"name": "v", "schema": SCHEMA, "view-version": version, "properties": {}}
+        assert (await shop.post("/namespaces/db/views", view)).status == 200
+        answer = await shop.transact(change("a", "1"), change("v", "1"))
+        assert answer.error == (400, "BadRequestException")
+        assert "db.v is a view" in answer.json["error"]["message"]
+        assert await shop.values() == [None, None]
+
+    tell(story)
+
+
+async def under_way(clock: HandClock) -> tuple[Shop, Shop, dict[str, str], Delayed, "asyncio.Future[Answer]"]:
+    """Two servers, and a transaction of the first whose decision is on its way."""
+    store = MemoryStore(clock)
+    line = Line(store)
+    one, two = await Shop(line, clock).open(), Shop(store, clock, seed=2)
+    first = key(clock)
+    decision = line.delay("put", "/iceberg_transactions/", skip=1)
+    working = await decision.holds(one.transact(change("a", "1"), change("b", "1"), headers=first))
+    return one, two, first, decision, working
+
+
+def test_who_comes_second_is_told_to_come_again_and_that_nothing_was_done() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        _, two, _, decision, working = await under_way(clock)
+        clock.at_ms += 1
+        second = key(clock)
+        answer = await two.transact(change("b", "2"), change("a", "2"), headers=second)
+        assert answer.error == (503, "ServiceUnavailableException")
+        assert answer.headers["retry-after"] == "1"
+        assert await two.values() == [None, None]
+        await decision.answer()
+        assert (await working).status == 204
+        assert await two.values() == ["1", "1"]
+        assert (await two.transact(change("b", "2"), change("a", "2"), headers=second)).status == 204
+        assert await two.values() == ["2", "2"]
+
+    asyncio.run(story())
+
+
+def test_a_duplicate_of_what_is_under_way_is_told_that_nobody_knows() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        _, two, first, decision, working = await under_way(clock)
+        answer = await two.transact(change("a", "1"), change("b", "1"), headers=first)
+        assert answer.error == (504, "CommitStateUnknownException")
+        assert "retry-after" not in answer.headers
+        await decision.answer()
+        assert (await working).status == 204
+        assert (await two.transact(change("a", "1"), change("b", "1"), headers=first)).status == 204
+
+    asyncio.run(story())
 
 
 def test_a_key_without_its_time_is_refused() -> None:

@@ -59,8 +59,9 @@ def land(root: Path) -> None:
 
 def correct(root: Path) -> None:
     with served(root) as catalog:
-        rows = landing.correct(catalog)
-    print(f"{rows:,} payments of {' and '.join(landing.WRONG_DAYS)} overwritten")
+        payments, orders = landing.correct(catalog)
+    days = ", ".join((*landing.WRONG_DAYS, landing.CHANGED_DAY))
+    print(f"{payments:,} payments of {days} overwritten, {orders:,} orders of {landing.LATE_DAY} added")
 
 
 def read_back(root: Path) -> None:
@@ -94,7 +95,7 @@ def tour(root: Path) -> None:
     arco(root, "run", expected=HELD_BACK)
     say("4. Why is there no revenue for the second third of January?")
     arco(root, "explain", "shop.payments")
-    say("5. The payment provider corrects those two days. Exactly what they touch is stale")
+    say("5. Those two days are corrected, and late rows come for days that are published. Exactly what they touch is stale")
     correct(root)
     arco(root, "plan", "--why")
     arco(root, "run")

@@ -83,7 +83,11 @@ def read_back(root: Path) -> None:
             SELECT channel, sum(orders)::BIGINT AS orders, sum(ordered) AS ordered, sum(paid) AS paid
             FROM lake.shop.revenue GROUP BY channel ORDER BY channel""")
         )
-        print(engine.sql("SELECT arco_rules, count(*) AS rows FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"))
+        print(
+            engine.sql(
+                "SELECT arco_rules, count(DISTINCT order_id) AS orders FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"
+            )
+        )
 
 
 def tour(root: Path) -> None:

@@ -15,6 +15,7 @@ from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventType
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, OUTPUT_HELD, MaterializationCompleted, OutputHeld
 from arco.ledger.lineage_events import LINEAGE_RECORDED, LineageRecorded, edges_of
+from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.ledger.payloads import Payload, derived_event_id
 from arco.ledger.quality_events import CHECK_EXECUTED, CheckExecuted
 from arco.quality.gates import Decision
@@ -72,7 +73,7 @@ def summary(made: Made) -> dict[str, str]:
         "arco.plan-fingerprint": made.plan.fingerprint,
         "arco.code-version": made.plan.spec.code_version,
         "arco.code": made.asset.fingerprint,
-        "arco.input-snapshots": _json(made.input_snapshots),
+        INPUT_SNAPSHOTS: _json(made.input_snapshots),
         "arco.checks": _json({"run": len(made.results), "failed": list(made.failed_checks)}),
         "arco.action": made.decision.action.value,
     }

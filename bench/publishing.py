@@ -1,10 +1,12 @@
 """What a task costs against the same PySpark code by hand: `df.write.parquet`, and Iceberg's own Spark writer, in one run.
 
 The asset reads Parquet files and returns them; by hand the same frame is written with `df.write.parquet`. Arco plans, writes
-with field ids, reads footers, and commits a snapshot; Iceberg's writer appends through Arco's REST catalog. Rounds are
-interleaved; the first warms up and is not counted. Medians with their spread, and the median of the ratios round by round, for
-wall time and for processor time of this process and the JVM together. The fixed cost is that of a task of one row, less the same
-row by hand.
+with field ids, reads footers, and commits a snapshot; Iceberg's writer appends through Arco's REST catalog. By day, there are two
+ways by hand: plain `partitionBy`, which leaves as many files a day as there are tasks, and with a shuffle before it, which leaves
+few, as Arco and Iceberg do. A pinned input is a table of Arco's that an asset gets as a DataFrame, beside `spark.read.parquet` of
+the very files of that table. Rounds are interleaved; the first warms up and is not counted. Medians with their spread, and the
+median of the ratios round by round, for wall time and for processor time of this process and the JVM together. The fixed cost is
+that of a task of one row, less the same row by hand.
 Usage: python bench/publishing.py [--rows 20000000] [--rounds 5] [--jars FOLDER]
 """
 
@@ -36,6 +38,7 @@ from arco.servo.sdk.project import assembled
 from arco.storage.roots import open_root
 
 GOAL, FIXED_GOAL_MS = 1.10, 300
+PINNED = "pinned_source"
 RUNTIME = "iceberg-spark-runtime-4.1_*.jar"  # that of our Spark: those of others may lie beside it
 COLUMNS = (
     "id",
@@ -104,11 +107,17 @@ class Bench:
 
     # By hand
 
-    def by_hand(self, name: str = "source", by: tuple[str, ...] = ()) -> None:
-        self.number += 1
+    def by_hand(self, name: str = "source", by: tuple[str, ...] = (), shuffled_by: tuple[str, ...] = ()) -> None:
         rows = self.source(name)
-        if by:
-            rows = rows.repartition(*by)
+        self._written(rows.repartition(*shuffled_by) if shuffled_by else rows, by)
+
+    def by_hand_of_a_table(self) -> None:
+        files = self.session.spark.read.option("recursiveFileLookup", "true")
+        (place,) = self.folder.glob(f"lake/default/default/data/{PINNED}-*/data")
+        self._written(files.parquet(str(place)))
+
+    def _written(self, rows: Any, by: tuple[str, ...] = ()) -> None:
+        self.number += 1
         writer = rows.write.option("compression", "zstd")
         (writer.partitionBy(*by) if by else writer).parquet(f"{self.folder}/hand/{self.number}")
 
@@ -124,20 +133,37 @@ class Bench:
 
     def arco(self, name: str = "source", by: tuple[str, ...] = ()) -> float:
         """Plan and run one asset; how long its task took, in seconds."""
-        return asyncio.run(self._arco(name, by))
+        path = f"{self.folder}/{name}"
 
-    async def _arco(self, name: str, by: tuple[str, ...]) -> float:
+        @asset(name=f"{name}_{len(by)}", partition_by=by or None, mode="full")
+        def made(run: Any) -> Any:
+            return run.spark.read.parquet(path)
+
+        return asyncio.run(self._arco(f"bench_{name}_{len(by)}", made))
+
+    def arco_of_a_table(self) -> float:
+        """The same from a table that Arco reads, pinned; the table is made by the first call, which warms up."""
+        path = f"{self.folder}/source"
+
+        @asset(name=PINNED, mode="full")
+        def table(run: Any) -> Any:
+            return run.spark.read.parquet(path)
+
+        @asset(name="copy", inputs={"rows": PINNED}, mode="full")
+        def copy(rows: Any) -> Any:
+            return rows
+
+        if not list(self.folder.glob(f"lake/default/default/data/{PINNED}-*/data")):
+            asyncio.run(self._arco("bench_pinned", table))
+        return asyncio.run(self._arco("bench_pinned", table, copy, words=("copy",)))
+
+    async def _arco(self, project_name: str, *assets: Any, words: tuple[str, ...] = ()) -> float:
         clock, entropy = SystemClock(), SystemEntropy()
         store = open_root(f"file://{self.folder}/lake", {}, clock, entropy)
         try:
             catalog = Catalog.open(store, f"file://{self.folder}/lake", Scope.of("default", "default"), clock, entropy)
-            path = f"{self.folder}/{name}"
-
-            @asset(name=f"{name}_{len(by)}", partition_by=by or None, mode="full")
-            def made(run: Any) -> Any:
-                return run.spark.read.parquet(path)
-
-            project = assembled([made.written], folder=self.folder, name=f"bench_{name}_{len(by)}", namespace="ours")
+            written = [one.written for one in assets]
+            project = assembled(written, folder=self.folder, name=project_name, namespace="ours")
             pipeline = Pipeline(
                 catalog=catalog,
                 project=project,
@@ -146,7 +172,7 @@ class Bench:
                 spark=SparkSettings(),
                 by="bench",
             )
-            prepared = await pipeline.prepare(PlanRequest(mode=Mode.FORCE))
+            prepared = await pipeline.prepare(PlanRequest(words=words, mode=Mode.FORCE))
             state = await pipeline.drive(await pipeline.start(prepared, HowToRun()))
             (its,) = state.tasks.values()
             assert its.status.value == "succeeded", its.failure
@@ -156,7 +182,8 @@ class Bench:
 
     def forget(self) -> None:
         """Make room on the disk: rows that no round reads again. What the tables say of themselves stays."""
-        for place in (self.folder / "hand", *self.folder.glob("lake/default/default/data/*/data")):
+        made = self.folder.glob("lake/default/default/data/*/data")
+        for place in (self.folder / "hand", *(one for one in made if not one.parent.name.startswith(f"{PINNED}-"))):
             shutil.rmtree(place, ignore_errors=True)
 
     @property
@@ -165,7 +192,10 @@ class Bench:
             "by hand": self.by_hand,
             "arco": self.arco,
             "by hand, by day": lambda: self.by_hand(by=("day",)),
+            "by hand, shuffled, by day": lambda: self.by_hand(by=("day",), shuffled_by=("day",)),
             "arco, by day": lambda: self.arco(by=("day",)),
+            "arco, a pinned input": self.arco_of_a_table,
+            "by hand, the same files": self.by_hand_of_a_table,
         }
         if self.has_iceberg:
             found |= {"iceberg's writer": self.iceberg, "iceberg's writer, by day": lambda: self.iceberg(by=("day",))}
@@ -189,14 +219,25 @@ def compared(bench: Bench, rows: int, rounds: int, only: str) -> None:
         bench.forget()
     print(f"{rows:,} rows, {rounds} rounds")
     print(f"{'':28} {'wall s (spread)':>24} {'ratio':>6} {'cpu s':>8} {'ratio':>6}   goal")
-    for name, found in spent.items():
-        base = spent["by hand, by day" if name.endswith("by day") else "by hand"]
+    rows_of_table = [(name, base) for name in spent for base in _bases(name) if base in spent]
+    for name, base_name in rows_of_table:
+        found, base = spent[name], spent[base_name]
         ratios = [statistics.median(a[at] / b[at] for a, b in zip(found, base, strict=True)) for at in (0, 1)]
         walls = [wall for wall, _ in found]
         said = f"{statistics.median(walls):.2f} ({min(walls):.2f}-{max(walls):.2f})"
         goal = f"<= {GOAL}" if name.startswith("arco") else ""
         cpu_s = statistics.median(cpu for _, cpu in found)
-        print(f"{name:28} {said:>24} {ratios[0]:>6.2f} {cpu_s:>8.2f} {ratios[1]:>6.2f}   {goal}")
+        beside = "" if name == base_name else f"beside {base_name}"
+        print(f"{name:28} {said:>24} {ratios[0]:>6.2f} {cpu_s:>8.2f} {ratios[1]:>6.2f}   {goal:8} {beside}")
+
+
+def _bases(name: str) -> tuple[str, ...]:
+    """What a way is held against. What shuffles is held against both ways by hand."""
+    if name in {"arco, a pinned input", "by hand, the same files"}:
+        return ("by hand, the same files",)
+    if not name.endswith("by day"):
+        return ("by hand",)
+    return ("by hand, by day",) if name.startswith("by hand") else ("by hand, by day", "by hand, shuffled, by day")
 
 
 def fixed(bench: Bench, rounds: int) -> None:

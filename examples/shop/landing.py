@@ -1,7 +1,8 @@
 """What other systems write: four raw tables of a month, made from one seed, through the Iceberg REST catalog with PyIceberg.
 
 About two million rows, and not all of them good: orders sent twice, without a customer, with an amount of a million; payments
-that are reversed; addresses without an @. `correct` is what arrives a week later: two days of payments as they should have been.
+that are reversed; addresses without an @. `correct` is what arrives a week later: two days of payments as they should have been,
+one more that the provider thought about again, and orders of a day that everybody believed to be complete.
 """
 
 import duckdb
@@ -11,6 +12,7 @@ from pyiceberg.expressions import EqualTo, Or
 
 DAYS, CUSTOMERS, ORDERS, CLICKS = 30, 50_000, 600_000, 800_000
 WRONG_DAYS = ("2025-01-14", "2025-01-15")
+CHANGED_DAY, LATE_DAY, LATE_ORDERS = "2025-01-25", "2025-01-03", 250
 
 _CUSTOMERS = """
 SELECT i % {customers} AS customer_id, 'Customer ' || (i % {customers}) AS name,
@@ -48,6 +50,13 @@ FROM (SELECT i, DATE '2025-01-01' + (hash(i, 17) % {days})::INT AS day FROM rang
 """
 
 
+_LATE_ORDERS = """
+SELECT i AS order_id, DATE '{day}' AS date, (hash(i, 6) % {customers})::BIGINT AS customer_id,
+    (hash(i, 8) % 20000) / 100.0 AS amount, 'shop' AS channel
+FROM range({orders}, {orders} + {late}) AS made(i)
+"""
+
+
 def write(catalog: Catalog) -> int:
     """All four tables; how many rows they have."""
     catalog.create_namespace("raw")
@@ -68,13 +77,23 @@ def write(catalog: Catalog) -> int:
     return rows
 
 
-def correct(catalog: Catalog) -> int:
-    """The days of payments that came with the wrong sign, as they should have been."""
+def correct(catalog: Catalog) -> tuple[int, int]:
+    """What comes late; how many payments are others now, and how many orders are new.
+
+    The days of payments that came with the wrong sign, as they should have been. One day on which nothing is reversed after all.
+    And orders that a till had kept to itself.
+    """
     days = ", ".join(f"DATE '{day}'" for day in WRONG_DAYS)
-    made = _made(f"SELECT * FROM ({_payments(wrong='false')}) WHERE date IN ({days})")
-    which = Or(*(EqualTo("date", day) for day in WRONG_DAYS))
-    catalog.load_table("raw.payments").overwrite(made, overwrite_filter=which)
-    return made.num_rows
+    right = _payments(wrong="false")
+    payments = _made(
+        f"SELECT * FROM ({right}) WHERE date IN ({days})"
+        f" UNION ALL SELECT * REPLACE ('settled' AS status) FROM ({right}) WHERE date = DATE '{CHANGED_DAY}'"
+    )
+    which = Or(*(EqualTo("date", day) for day in (*WRONG_DAYS, CHANGED_DAY)))
+    catalog.load_table("raw.payments").overwrite(payments, overwrite_filter=which)
+    orders = _made(_LATE_ORDERS.format(day=LATE_DAY, customers=CUSTOMERS, orders=ORDERS, late=LATE_ORDERS))
+    catalog.load_table("raw.orders").append(orders)
+    return payments.num_rows, orders.num_rows
 
 
 def _customers() -> str:

@@ -59,8 +59,9 @@ def land(root: Path) -> None:
 
 def correct(root: Path) -> None:
     with served(root) as catalog:
-        rows = landing.correct(catalog)
-    print(f"{rows:,} payments of {' and '.join(landing.WRONG_DAYS)} overwritten")
+        payments, orders = landing.correct(catalog)
+    days = ", ".join((*landing.WRONG_DAYS, landing.CHANGED_DAY))
+    print(f"{payments:,} payments of {days} overwritten, {orders:,} orders of {landing.LATE_DAY} added")
 
 
 def read_back(root: Path) -> None:
@@ -82,7 +83,11 @@ def read_back(root: Path) -> None:
             SELECT channel, sum(orders)::BIGINT AS orders, sum(ordered) AS ordered, sum(paid) AS paid
             FROM lake.shop.revenue GROUP BY channel ORDER BY channel""")
         )
-        print(engine.sql("SELECT arco_rules, count(*) AS rows FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"))
+        print(
+            engine.sql(
+                "SELECT arco_rules, count(DISTINCT order_id) AS orders FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"
+            )
+        )
 
 
 def tour(root: Path) -> None:
@@ -94,7 +99,7 @@ def tour(root: Path) -> None:
     arco(root, "run", expected=HELD_BACK)
     say("4. Why is there no revenue for the second third of January?")
     arco(root, "explain", "shop.payments")
-    say("5. The payment provider corrects those two days. Exactly what they touch is stale")
+    say("5. Those two days are corrected, and late rows come for days that are published. Exactly what they touch is stale")
     correct(root)
     arco(root, "plan", "--why")
     arco(root, "run")

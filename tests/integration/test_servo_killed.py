@@ -46,6 +46,20 @@ def numbers(run):
 def appended(numbers):
     return numbers.selectExpr("id", "if(id % 2 = 0, id, null) even")
 """
+AGAIN = """
+from arco import asset, daily
+
+@asset(partitions=daily("date", start="2025-01-01", end="2025-01-04"))
+def days(run, version: int = 0):
+    rows = [(day, version) for day in run.values("date")]
+    return run.spark.createDataFrame(rows, "date date, version int")
+
+@asset(mode="merge", key="id")
+def merged(run, version: int = 0):
+    return run.spark.range(version, version + 3).selectExpr("id", f"{version} version")
+"""
+# Commits to tables that are there, by which partitions are replaced and rows merged.
+PLACES_AGAIN = [("commit.swung", 1), ("commit.receipt_written", 2)]
 # Where, and which time that it is reached. The second publish is that of the rows that are set aside.
 PLACES = [
     ("run.task_claimed", 1),
@@ -68,6 +82,14 @@ MORE_PLACES = [
 ]
 if os.environ.get("EVERY_PLACE"):
     PLACES += MORE_PLACES
+    PLACES_AGAIN += [
+        ("commit.staged", 1),
+        ("commit.staged", 2),
+        ("commit.receipt_written", 1),
+        ("commit.swung", 2),
+        ("ledger.segment_durable", 1),
+        ("ledger.segment_durable", 2),
+    ]
 
 
 @pytest.fixture
@@ -80,10 +102,7 @@ def runs(session: Session, home: Lake, tmp_path: Path) -> Runs:
 
 @pytest.mark.parametrize(("point", "nth"), PLACES, ids=[f"{point}-{nth}" for point, nth in PLACES])
 def test_a_run_that_was_killed_is_resumed_and_nothing_is_published_twice(runs: Runs, point: str, nth: int) -> None:
-    killed = [sys.executable, "-m", "tests.integration.run_killed", point, str(nth)]
-    command = [*killed, "run", "--project", str(runs.folder), "--parallel", "1"]
-    killed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
-    assert killed.returncode == -9, f"it was not killed: {killed.stdout}{killed.stderr}"
+    _killed(runs, point, nth, "run", "--parallel", "1")
     pipeline = _pipeline(runs)
     state = runs.lake.run(_resumed(pipeline))
     assert ended(state) == {"succeeded": 2}
@@ -97,6 +116,47 @@ def test_a_run_that_was_killed_is_resumed_and_nothing_is_published_twice(runs: R
     }
     assert len(materializations) == 2
     assert runs.lake.run(pipeline.prepare(PlanRequest())).plan.spec.tasks == ()
+
+
+@pytest.mark.parametrize(("point", "nth"), PLACES_AGAIN, ids=[f"{point}-{nth}" for point, nth in PLACES_AGAIN])
+def test_a_killed_run_that_replaces_and_merges_is_finished_by_the_command(runs: Runs, point: str, nth: int) -> None:
+    _published_once(runs)
+    _killed(runs, point, nth, "run", "--parallel", "1", "--param", "version=2")
+    _resumed_by_command(runs)
+
+
+def test_whoever_resumes_may_be_killed_while_it_settles(runs: Runs) -> None:
+    _published_once(runs)
+    _killed(runs, "run.output_staged", 1, "run", "--parallel", "1", "--param", "version=2")
+    _killed(runs, "run.attempt_settled", 1, "resume", "--now")
+    _resumed_by_command(runs)
+
+
+def _published_once(runs: Runs) -> None:
+    (runs.folder / "assets" / "killed.py").write_text(AGAIN)
+    pipeline = _pipeline(runs)
+    assert ended(runs.lake.run(_resumed(pipeline))) == {"succeeded": 2}
+
+
+def _resumed_by_command(runs: Runs) -> None:
+    """Go on with the run as people do, and see that every partition and every key is there once, as the run makes it."""
+    command = [Path(sys.executable).with_name("arco"), "resume", "--now", "--project", runs.folder]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert [row[1] for row in runs.rows("days")] == [2, 2, 2]
+    assert runs.rows("merged") == [(0, 0), (1, 0), (2, 2), (3, 2), (4, 2)]
+    told = [event.data["materialization_id"] for event in runs.events() if event.type == MATERIALIZATION_COMPLETED]
+    assert len(told) == len(set(told)) == 4
+    for name in ("days", "merged"):
+        assert len(runs.table(name).snapshots) == 2
+
+
+def _killed(runs: Runs, point: str, nth: int, *words: str) -> None:
+    """Type a command in a process that dies at a place."""
+    dying = [sys.executable, "-m", "tests.integration.run_killed", point, str(nth)]
+    command = [*dying, *words, "--project", str(runs.folder)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == -9, f"it was not killed: {done.stdout}{done.stderr}"
 
 
 async def _resumed(pipeline: Pipeline):

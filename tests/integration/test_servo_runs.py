@@ -345,6 +345,27 @@ def test_anything_but_appends_reads_all_and_replaces_what_was_made(runs: Runs) -
     assert "arco.full-reads" in runs.table("counted").snapshots[-1]["summary"]
 
 
+def test_two_runs_that_were_planned_alike_do_not_append_the_same_changes_twice(runs: Runs) -> None:
+    @asset(mode="append", name="arrivals")
+    def arrivals(run):
+        return run.spark.range(2)
+
+    @asset(mode="append", inputs={"new": changes_of("arrivals")})
+    def seen(new):
+        return new
+
+    runs.run(arrivals, seen)
+    runs.force(arrivals, seen, words=("arrivals",))
+    pipeline = runs.pipeline(arrivals, seen)
+    both = [runs.lake.run(pipeline.prepare(PlanRequest())) for _ in range(2)]
+    first, second = (runs.lake.run(pipeline.drive(runs.lake.run(pipeline.start(one, HowToRun())))) for one in both)
+    assert ended(first) == {"succeeded": 1}
+    assert ended(second) == {"failed": 1}
+    assert "appended twice" in why(second)[0]
+    assert sorted(runs.rows("seen")) == [(0,), (0,), (1,), (1,)]
+    assert runs.plan(arrivals, seen).plan.spec.tasks == ()
+
+
 def test_a_merge_that_has_to_read_all_loses_no_row_that_it_made_before(runs: Runs) -> None:
     @asset(mode="full", name="arrivals")
     def arrivals(run, low: int = 0):

@@ -9,6 +9,9 @@ from arco.kernel.ids import MaterializationId, RunId, TaskId, encode_ulid
 MATERIALIZATION = "arco.materialization-id"
 """The word of a snapshot's summary that says which materialization made it."""
 
+INPUT_SNAPSHOTS = "arco.input-snapshots"
+"""The word that says which snapshots it read: only what a task published has it."""
+
 _HASH_BITS = 80
 
 

@@ -32,7 +32,8 @@ from arco.ledger.payloads import SERVO
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.input_files import list_files
-from arco.servo.execute.sources import PartitionVersion, versions_in
+from arco.servo.execute.source_manifests import versions_in
+from arco.servo.execute.sources import PartitionVersion
 from arco.servo.execute.standing import content_snapshot, has_materialization, is_external, still_standing
 from arco.servo.execute.table_partitions import versions_by_partition
 from arco.servo.partitions.axes import ListAxis

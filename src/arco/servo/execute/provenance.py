@@ -22,6 +22,7 @@ from arco.ledger.execution_events import (
     OutputHeld,
 )
 from arco.ledger.lineage_events import LINEAGE_RECORDED, LineageRecorded, edges_of
+from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.ledger.payloads import Payload, derived_event_id
 from arco.ledger.quality_events import CHECK_EXECUTED, CheckExecuted
 from arco.quality.gates import Decision
@@ -80,7 +81,7 @@ def summary(made: Made) -> dict[str, str]:
         "arco.plan-fingerprint": made.plan.fingerprint,
         "arco.code-version": made.plan.spec.code_version,
         "arco.code": made.asset.fingerprint,
-        "arco.input-snapshots": _json(made.input_snapshots),
+        INPUT_SNAPSHOTS: _json(made.input_snapshots),
         "arco.checks": _json({"run": len(made.results), "failed": list(made.failed_checks)}),
         "arco.action": made.decision.action.value,
     }

@@ -27,11 +27,12 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, KeyReused, OutcomeUnknown, PartitionsTouched
 from arco.kernel.ids import MaterializationId, clip
 from arco.kernel.limits import PUBLISH_REBASES_MAX
-from arco.ledger.materializations import MATERIALIZATION
+from arco.ledger.materializations import INPUT_SNAPSHOTS, MATERIALIZATION
 from arco.ledger.receipts import Source, SourceKind
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.snapshots import (
     Append,
+    AppendNext,
     Change,
     Compact,
     Draft,
@@ -222,6 +223,8 @@ class Publisher:
     async def _refuse_touched(self, one: Publication, table: TableMetadata, snapshot: JsonObject) -> None:
         """Whether another commit concerns what this one replaces."""
         who = f"snapshot {snapshot['snapshot-id']}"
+        if isinstance(one.change, AppendNext) and INPUT_SNAPSHOTS in (snapshot.get("summary") or {}):
+            raise PartitionsTouched(f"{who} published {one.name}, which what is appended here was to follow")
         if isinstance(one.change, Append | MergeManifests):
             return
         if isinstance(one.change, ReplaceAll):

@@ -57,6 +57,11 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class AppendNext(Append):
+    """New rows that were made of what came after the last publish: after another one they would be there twice."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replace:
     """New rows instead of all that match. Every new row matches too, or the next replacement would miss it."""
 

@@ -1,6 +1,6 @@
 """The live files of a source by PyIceberg: of tables outside the root, of large ones, and of unusual Avro.
 
-Everything here loads PyIceberg; `sources.py` does without, and asks here only where it has to.
+Everything here loads PyIceberg; `source_manifests.py` does without, and asks here only where it has to.
 """
 
 from pyiceberg.io import FileIO

@@ -11,6 +11,7 @@ What must never enter: deciding what runs, and any other way to commit than the 
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,10 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from arco.catalog.catalog import Catalog
 from arco.fold.spark_threads import SparkThreads
-from arco.iceberg.metadata import MAIN
+from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Fenced
 from arco.ledger.failure_kinds import Category
+from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.ledger.run_entries import Failure, RowsAside, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
@@ -37,8 +39,8 @@ from arco.servo.execute.outputs import Destination, Destinations, refuse_other_c
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin
 from arco.servo.execute.provenance import Made, checks_of, events, summary
-from arco.servo.execute.publish import Publication, Publisher
-from arco.servo.execute.snapshots import Append, Change, ReplaceAll, refuse_outsiders
+from arco.servo.execute.publish import Publication, Publisher, published_before
+from arco.servo.execute.snapshots import Append, AppendNext, Change, ReplaceAll, refuse_outsiders
 from arco.servo.execute.spark_code import computed
 from arco.servo.execute.spark_failures import said_of
 from arco.servo.execute.spark_guard import Guard, is_worth_watching
@@ -50,6 +52,7 @@ from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
 from arco.servo.execute.spark_types import iceberg_schema, spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.staging_together import StagingTogether, refused_together
+from arco.servo.execute.standing import ancestors
 from arco.servo.execute.target import Target
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import Plan, PlannedInput, PlannedTask
@@ -280,7 +283,7 @@ class _Work:
             return new, ReplaceAll()
         match self.asset.write.mode:
             case WriteMode.APPEND:
-                return new, Append()
+                return new, AppendNext() if any(one.kind is InputKind.CHANGES for one in self.asset.inputs) else Append()
             case WriteMode.MERGE:
                 rows = self._own_rows(target)
                 refuse_outsiders(new.files, rows, place.written)
@@ -324,6 +327,8 @@ class _Work:
         self.attempt.progress({"phase": "publishing", "rows": stored.new.rows})
         decision = decide(stored.results, self.asset.gate)
         branch = None if decision.effect.main_moves else f"{HELD}{self.attempt.materialization_id}"
+        if isinstance(stored.change, AppendNext) and self._was_published_since(place.base, tables):
+            return Failed(_published_since(str(self.asset.key)))
         made = self._made(tables, files, done, place, stored, decision, branch)
         if self.bench.state().run.is_atomic:
             return await self._staged_together(place, aside, stored, made)
@@ -336,6 +341,15 @@ class _Work:
         one = self._publication(place, stored.everything, stored.change, made, branch or MAIN, at_ms=ticket.at_ms)
         published = await self.publisher.publish(one)
         return Done(published.snapshot_id)
+
+    def _was_published_since(self, base: TableMetadata, tables: list[TableInput]) -> bool:
+        """Whether the last publish did not end where the changes that were read here begin: another run was in between."""
+        if published_before(base, self.attempt.materialization_id) is not None:
+            return False  # by an attempt of this very task, and it is adopted
+        said = (str((one.get("summary") or {}).get(INPUT_SNAPSHOTS, "")) for one in ancestors(base))
+        last = next((json.loads(one) for one in said if one), None)
+        read = {one.given.parameter: one.since for one in tables if one.given.kind is InputKind.CHANGES}
+        return last is not None and any(last.get(parameter) != since for parameter, since in read.items())
 
     async def _staged_together(self, place: Destination, aside: Destination | None, stored: _Stored, made: Made) -> Outcome:
         """In an atomic run nothing is committed, and nothing is held back beside what is: one refusal is one for all."""
@@ -450,6 +464,11 @@ class _Work:
         ]
         listed = [{"from": given.path, "kind": given.kind.value, **own} for given, _ in files]
         return [*edges, *listed, *({"from": path, "kind": "external", **own} for path in external)]
+
+
+def _published_since(asset: str) -> Failure:
+    said = f"another run published {asset} since this one was planned: the same changes would be appended twice"
+    return Failure(kind=Category.UPSTREAM.value, message=said, hint="plan again: arco run", severity="warning")
 
 
 def _output(stored: _Stored, made: Made) -> Output:

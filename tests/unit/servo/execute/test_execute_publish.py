@@ -15,8 +15,9 @@ from arco.kernel import crash_points
 from arco.kernel.clock import SystemClock
 from arco.kernel.errors import Fenced, InvalidInput, NoSuchTable, PartitionsTouched
 from arco.kernel.ids import TimedIdempotencyKey
+from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.servo.execute.publish import MATERIALIZATION, Publisher
-from arco.servo.execute.snapshots import Append, Replace, ReplaceAll, Rewrite
+from arco.servo.execute.snapshots import Append, AppendNext, Replace, ReplaceAll, Rewrite
 from arco.servo.execute.table_state import state_of
 from arco.servo.schedule.publish_keys import publish_key
 from fixtures.servo.deletes import commit_deletes
@@ -235,6 +236,19 @@ def test_an_append_goes_on_top_of_whatever_was_committed_meanwhile(lake, table):
     lake.publish("t", lake.load("t"), (), ReplaceAll(), catalog=lake.another())
     done = lake.publish("t", table, (data_file(table, "ours", DAY_1),))
     assert (lake.paths(lake.load("t")), done.rebases) == (["ours"], 1)
+
+
+def test_what_follows_a_publish_does_not_go_on_top_of_another_one(lake, table):
+    lake.publish("t", table, (data_file(table, "a", DAY_1),))
+    base = lake.load("t")
+    lake.publish("t", base, (data_file(table, "others", DAY_1),), catalog=lake.another())
+    lake.publish("t", base, (data_file(table, "on top", DAY_1),), AppendNext())
+    base = lake.load("t")
+    facts = {INPUT_SNAPSHOTS: "{}"}
+    lake.publish("t", base, (data_file(table, "theirs", DAY_1),), AppendNext(), catalog=lake.another(), facts=facts)
+    with pytest.raises(PartitionsTouched, match="was to follow"):
+        lake.publish("t", base, (data_file(table, "ours", DAY_1),), AppendNext())
+    assert lake.paths(lake.load("t")) == ["a", "on top", "others", "theirs"]
 
 
 def test_a_replacement_goes_on_top_of_commits_to_other_partitions(lake, table):

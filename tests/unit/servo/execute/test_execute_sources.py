@@ -9,7 +9,7 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFileContent
 
 from arco.iceberg.metadata import TableMetadata
-from arco.servo.execute import source_files, sources
+from arco.servo.execute import source_files, source_manifests, sources
 from arco.servo.execute.snapshots import Replace
 from fixtures.servo.deletes import commit_deletes
 from fixtures.servo.lake import Lake, data_file
@@ -35,7 +35,7 @@ def lake() -> Iterator[Lake]:
 def both(lake: Lake, table: TableMetadata) -> list[sources.PartitionVersion]:
     """The versions as they are found here, held against those that PyIceberg's reader leads to."""
     parts = lake.catalog.parts
-    found = lake.run(sources.versions_in(parts, table))
+    found = lake.run(source_manifests.versions_in(parts, table))
     theirs = sources.versions_of(table, table.current_schema, lake.run(source_files.live_files(parts, table)))
     assert found == theirs
     return found
@@ -102,8 +102,8 @@ def test_large_tables_are_left_to_the_quicker_reader(lake: Lake, monkeypatch: py
     table = lake.create("t", SCHEMA, partition_spec=by("identity", 2))
     lake.publish("t", table, (data_file(table, "a", DAY),))
     small = both(lake, lake.load("t"))
-    monkeypatch.setattr(sources, "_SMALL_BYTES", 0)
-    monkeypatch.setattr(sources, "_read", None)
+    monkeypatch.setattr(source_manifests, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(source_manifests, "_read", None)
     assert both(lake, lake.load("t")) == small
 
 

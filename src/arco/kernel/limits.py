@@ -436,6 +436,9 @@ OPEN_RUN_BEGINS_S = 24 * 3600
 # Who holds a pool at a time: bounds an object that is read whole whenever a task is claimed.
 POOL_HOLDINGS_MAX = 10_000
 
+# Rows in quarantine that are put back at once: they are held in memory.
+RELEASED_ROWS_MAX = 1_000_000
+
 # How long a worker that is told to stop waits for its tasks before it hands them back.
 WORKER_STOP_S = 20.0
 

@@ -9,8 +9,13 @@ the next who asks for the same tells the ledger, in the words of the first, unde
 
 A branch that main leads to becomes main. Where main went on elsewhere, in partitions that the output does not touch, its files
 are published on top as a new snapshot; where it went on in the same ones, the release is refused. Nothing is deleted here.
+
+Rows that were set aside have no branch. They are added to the partitions that they were set aside from, if nobody published those
+since, as a materialization of its own whose id follows from the decision: so whoever comes second finds it in main's history.
 """
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +44,16 @@ from arco.ledger.execution_events import (
 from arco.ledger.payloads import SERVO, derived_event_id
 from arco.ledger.receipts import Source, SourceKind
 from arco.servo.execute.desk_decisions import DeskDecision, Stage, Verdict, claimed, decision_object
-from arco.servo.execute.file_access import plain_path
+from arco.servo.execute.file_access import file_io, plain_path
 from arco.servo.execute.held import ROWS, Held
 from arco.servo.execute.publish import Publication, Publisher, parent_of, published_before
+from arco.servo.execute.released_rows import read_rows, write_rows
 from arco.servo.execute.snapshots import Drafting, Replay, applied, needed, place_of
 from arco.servo.execute.standing import ancestors
 from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import state_of
+from arco.servo.sdk.definitions import WriteMode
+from arco.servo.sdk.tables import QUARANTINE_SUFFIX
 from arco.storage.keys import Domain
 
 
@@ -55,7 +63,7 @@ class Outcome:
 
     decision: DeskDecision
     snapshot_id: int | None = None
-    sequence_number: int | None = None
+    snapshot: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +93,10 @@ class _Branch:
 class Desk:
     """The desk of one workspace."""
 
-    def __init__(self, catalog: Catalog, principal: str) -> None:
+    def __init__(self, catalog: Catalog, principal: str, options: Mapping[str, str] | None = None) -> None:
+        """`options`: those of the root's store, for the files of rows."""
         self._catalog = catalog
+        self._options = options or {}
         self._source = Source(kind=SourceKind.SERVO, principal=principal)
         self._files = TableFiles(catalog.parts)
         self._publisher = Publisher(catalog, self._source)
@@ -96,10 +106,7 @@ class Desk:
         if not why.strip():
             raise InvalidInput("a decision without a reason", hint='say why: --why "the source was mended"')
         if one.what == ROWS and verdict is Verdict.RELEASE:
-            raise InvalidInput(
-                "rows that were set aside cannot be put back as they are",
-                hint="mend the source or the check, then arco run",
-            )
+            _refuse_what_cannot_be_added(one)
         parts = self._catalog.parts
         record = decision_object(parts, one.materialization_id, one.what)
         wanted = DeskDecision(verdict=verdict, who=who, why=why, at_ms=parts.clock.now_ms())
@@ -122,7 +129,7 @@ class Desk:
     async def _done(self, one: Held, decision: DeskDecision) -> Outcome:
         """The table as the decision wants it, whoever made it so."""
         if one.what == ROWS:
-            return Outcome(decision)
+            return await self._rows_released(one, decision) if decision.verdict is Verdict.RELEASE else Outcome(decision)
         for _ in range(PUBLISH_REBASES_MAX):
             levels, name, table = await self._table(one)
             found = None if table is None else _branch(table, one)
@@ -135,6 +142,50 @@ class Desk:
             except (Conflict, OutcomeUnknown):
                 pass  # the table knows: the branch is there, or it is not
         raise OutcomeUnknown(f"{one.asset}: others commit to this table all the time", hint="try again")
+
+    async def _rows_released(self, one: Held, decision: DeskDecision) -> Outcome:
+        """Rows in the partitions that they were set aside from, added by whoever comes first."""
+        levels, name, table = await self._table(one)
+        added = _released_as(one, decision)
+        if table is not None and decision.stage is not Stage.DONE and published_before(table, added) is None:
+            since = published_before(table, one.materialization_id)
+            if since is None:
+                raise NotFound(f"{one.asset}: what these rows were set aside from is not there", hint="arco run makes it")
+            table = await self._rows_added(one, decision, levels, name, table, since)
+        landed = None if table is None else published_before(table, added)
+        if table is None or landed is None:
+            return Outcome(decision)
+        return Outcome(decision, landed, state_of(table, snapshot_id=landed).snapshot)
+
+    async def _rows_added(
+        self, one: Held, decision: DeskDecision, levels: Levels, name: str, table: TableMetadata, since: int
+    ) -> TableMetadata:
+        io, aside = file_io(self._options), await self._catalog.tables.load(levels, f"{name}{QUARANTINE_SUFFIX}")
+        rows = await asyncio.to_thread(read_rows, aside[1].metadata, io, one.run_id or "", one.task_id or "")
+        files = await asyncio.to_thread(write_rows, rows, table, io)
+        own = await self._own_entries(table, since)
+        places = frozenset(place_of(file) for file in (*files, *(entry.data_file for entry in own)))
+        publication = Publication(
+            levels=levels,
+            name=name,
+            base=table,
+            files=files,
+            change=Replay(frozenset(), places),
+            run_id=one.run_id or "",
+            task_id=f"{one.task_id}/released",
+            materialization_id=_released_as(one, decision),
+            attempt=1,
+            at_ms=self._catalog.parts.clock.now_ms(),
+            facts={
+                "arco.asset": one.asset,
+                "arco.asset-id": one.asset_id,
+                "arco.released-rows": one.materialization_id,
+                "arco.released-by": decision.who,
+            },
+        )
+        await self._publisher.refuse_passed(publication, table, since)
+        reach("quarantine.rows_written")
+        return (await self._publisher.publish(publication)).metadata
 
     async def _table(self, one: Held) -> tuple[Levels, str, TableMetadata | None]:
         """The table that holds it, whatever it is called now."""
@@ -165,7 +216,7 @@ class Desk:
     async def _replayed(self, one: Held, levels: Levels, name: str, found: _Branch) -> None:
         """What the branch did, on top of what main is by now."""
         table, parts = found.table, self._catalog.parts
-        entries = await self._own_entries(found)
+        entries = await self._own_entries(table, found.snapshot["snapshot-id"])
         added = [entry.data_file for entry in entries if entry.status is ManifestEntryStatus.ADDED]
         gone = [entry.data_file for entry in entries if entry.status is ManifestEntryStatus.DELETED]
         change = Replay(
@@ -200,13 +251,13 @@ class Desk:
         )
         await self._commit(levels, name, CommitTable(None, found.requirements, updates))
 
-    async def _own_entries(self, found: _Branch) -> list[ManifestEntry]:
-        """What the branch's own snapshot added and removed."""
-        state = state_of(found.table, snapshot_id=found.snapshot["snapshot-id"])
+    async def _own_entries(self, table: TableMetadata, snapshot_id: int) -> list[ManifestEntry]:
+        """What one snapshot added and removed."""
+        state = state_of(table, snapshot_id=snapshot_id)
         manifests = [one for one in await self._files.manifests(state) if one.added_snapshot_id == state.snapshot_id]
         if any(one.content != ManifestContent.DATA for one in manifests):
             raise PartitionsTouched(
-                "the branch has files of deletes, and main went on meanwhile",
+                "what was held back has files of deletes, and main went on meanwhile",
                 hint="discard it, and make it again: arco run",
             )
         entries = await self._files.entries(manifests)
@@ -225,6 +276,31 @@ class Desk:
             await ledger.close()
 
 
+def _released_as(one: Held, decision: DeskDecision) -> MaterializationId:
+    """What rows are published as that somebody releases: the same for whoever finishes it."""
+    return MaterializationId(derived_event_id(decision.at_ms, one.materialization_id, one.what, "released"))
+
+
+def _refuse_what_cannot_be_added(one: Held) -> None:
+    if one.completed is None:
+        raise InvalidInput(
+            "what these rows were set aside from is not published", hint="release that first: arco quarantine list"
+        )
+    mode = str(one.completed.get("mode", WriteMode.REPLACE))
+    if mode in {WriteMode.APPEND, WriteMode.MERGE}:
+        # Appended later, rows would be read again by who follows changes; merged ones may be there in another version.
+        raise InvalidInput(
+            f"{one.asset} is written by {mode}, and rows cannot be added to what it was",
+            hint="mend the source or the check, then arco run",
+        )
+
+
+def _with_rows(completed: dict[str, Any], added: dict[str, str]) -> dict[str, Any]:
+    """What an output is with the rows that were added to it, as the snapshot has counted them."""
+    counted = {"rows": "added-records", "files": "added-data-files", "bytes": "added-files-size"}
+    return {word: int(completed[word]) + int(added.get(theirs, 0)) for word, theirs in counted.items()} | {"counts": []}
+
+
 def _branch(table: TableMetadata, one: Held) -> _Branch | None:
     ref = None if one.branch is None else table.refs.get(one.branch)
     if ref is None or one.branch is None:
@@ -241,8 +317,7 @@ def _found_done(one: Held, decision: DeskDecision, table: TableMetadata | None) 
     if landed is not None and table is not None:
         if decision.verdict is Verdict.DISCARD:
             raise PartitionsTouched(f"{one.asset}: it is published", hint="arco history shows when, and by whom")
-        snapshot = state_of(table, snapshot_id=landed).snapshot or {}
-        return Outcome(decision, landed, snapshot.get("sequence-number"))
+        return Outcome(decision, landed, state_of(table, snapshot_id=landed).snapshot)
     if decision.verdict is Verdict.RELEASE:
         raise NotFound(
             f"{one.asset}: the branch {one.branch or ''} is gone, and with it what was held", hint="make it again: arco run"
@@ -285,7 +360,11 @@ def _events(one: Held, outcome: Outcome) -> list[EventDraft]:
     released = OutputReleased(**common, snapshot_id=outcome.snapshot_id)
     told = [_draft(one, decision, OUTPUT_RELEASED, released.data())]
     if one.completed is not None:
-        as_it_is = {"snapshot_id": outcome.snapshot_id, "sequence_number": outcome.sequence_number}
+        snapshot = outcome.snapshot or {}
+        as_it_is = {"snapshot_id": outcome.snapshot_id, "sequence_number": snapshot.get("sequence-number")}
+        if one.what == ROWS:
+            as_it_is |= _with_rows(one.completed, snapshot.get("summary") or {})
+            as_it_is["materialization_id"] = str(_released_as(one, decision))
         published = {**one.completed, **as_it_is, "published_ms": decision.at_ms}
         told.insert(0, _draft(one, decision, MATERIALIZATION_COMPLETED, published))
     return told

@@ -11,6 +11,7 @@ from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.ledger.envelope import Event
 from arco.ledger.execution_events import (
+    MATERIALIZATION_COMPLETED,
     OUTPUT_DISCARDED,
     OUTPUT_HELD,
     OUTPUT_RELEASED,
@@ -108,9 +109,21 @@ def decisions(events: Iterable[Event]) -> dict[tuple[str, str], Settled]:
     return found
 
 
-def rows_set_aside(table: TableMetadata, decided: dict[tuple[str, str], Settled]) -> list[Held]:
-    """The rows that each task set aside, from the history of the table that has them."""
-    return [_rows(one, decided) for one in reversed(ancestors(table)) if MATERIALIZATION in (one.get("summary") or {})]
+def published(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
+    """What was said of each output that was published, by its materialization."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event.type == MATERIALIZATION_COMPLETED:
+            found.setdefault(str(event.data["materialization_id"]), event.data)
+    return found
+
+
+def rows_set_aside(
+    table: TableMetadata, decided: dict[tuple[str, str], Settled], made: dict[str, dict[str, Any]]
+) -> list[Held]:
+    """The rows that each task set aside, from the history of the table that has them. `made`: the outputs they belong to."""
+    by_task = [one for one in reversed(ancestors(table)) if MATERIALIZATION in (one.get("summary") or {})]
+    return [_rows(one, decided, made) for one in by_task]
 
 
 def still_open(held: Iterable[Held]) -> list[Held]:
@@ -123,9 +136,10 @@ def with_branch(one: Held, table: TableMetadata | None) -> Held:
     return one if is_there or one.branch is None else replace(one, branch=None)
 
 
-def _rows(snapshot: JsonObject, decided: dict[tuple[str, str], Settled]) -> Held:
+def _rows(snapshot: JsonObject, decided: dict[tuple[str, str], Settled], made: dict[str, dict[str, Any]]) -> Held:
     said = snapshot["summary"]
     materialization_id = str(said[MATERIALIZATION])
+    completed = made.get(materialization_id)
     return Held(
         materialization_id=materialization_id,
         what=ROWS,
@@ -133,9 +147,10 @@ def _rows(snapshot: JsonObject, decided: dict[tuple[str, str], Settled]) -> Held
         asset_id=str(said.get("arco.asset-id", "")),
         run_id=said.get("arco.run-id"),
         task_id=str(said.get("arco.task-id", "")).removesuffix("/quarantine") or None,
-        partitions=[],
+        partitions=[] if completed is None else completed["partitions"],
         held_ms=int(snapshot["timestamp-ms"]),
         action="rows set aside",
         rows=int(said.get("added-records", 0)),
+        completed=completed,
         settled=decided.get((materialization_id, ROWS)),
     )

@@ -25,11 +25,11 @@ from arco.kernel.errors import InvalidInput, Unavailable
 from arco.kernel.ids import clip
 from arco.quality.checks import Check
 from arco.quality.results import CheckResult, judged_rows, unmeasured
+from arco.servo.execute.released_rows import AT, RULES, RUN, TASK
 from arco.servo.execute.spark_checks import reason_of
 from arco.servo.execute.spark_types import quoted
 from arco.servo.execute.spark_verdicts import verdict
 
-RULES, RUN, TASK, AT = "arco_rules", "arco_run_id", "arco_task_id", "arco_at"
 _FAILED = "__arco_failed"
 _RIGHT, _WRONG = "0", "1"
 

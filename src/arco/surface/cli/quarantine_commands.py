@@ -66,7 +66,8 @@ def release(
     """Publish what was held back, though its checks refused it. Who and why are recorded.
 
     It becomes the table's main as it is, or on top of what was published in other partitions since. Where the same partitions
-    were published since, it is refused. Asked for twice, it happens once.
+    were published since, it is refused. Rows that were set aside are added to the partitions that they were set aside from, and
+    kept in quarantine for the record. Asked for twice, it happens once.
 
     Example:
 

@@ -10,13 +10,14 @@ from arco.ledger.reading import events
 from arco.quality.results import CheckResult
 from arco.servo.execute.desk import Desk
 from arco.servo.execute.desk_decisions import Verdict
-from arco.servo.execute.held import Held, decisions, held_outputs, rows_set_aside, still_open
+from arco.servo.execute.held import Held, decisions, held_outputs, published, rows_set_aside, still_open
 from arco.servo.plan.recorded import OUTPUT
 from arco.storage.keys import Domain
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_facts, print_grid, print_json, say, when
 from arco.surface.cli.projects import At
 from arco.surface.cli.running import where_of
+from arco.surface.cli.settings import load_settings
 
 _ASIDE = "__quarantine"
 
@@ -75,10 +76,12 @@ async def show(at: At, name: str, *, json: bool) -> None:
 
 
 async def decide(at: At, name: str, verdict: str, why: str, *, json: bool) -> None:
-    async with opened(where_of(at)) as home:
+    where = where_of(at)
+    options = load_settings(where.root, list(where.options), where.folder).known
+    async with opened(where) as home:
         one = _meant(await _everything(home), name)
         who = home.author.principal
-        outcome = await Desk(home.catalog, who).decide(one, Verdict(verdict), who, why)
+        outcome = await Desk(home.catalog, who, options).decide(one, Verdict(verdict), who, why)
     done = outcome.decision
     if json:
         said = {"id": one.id, "verdict": done.verdict.value, "who": done.who, "why": done.why}
@@ -86,7 +89,8 @@ async def decide(at: At, name: str, verdict: str, why: str, *, json: bool) -> No
     elif done.verdict is Verdict.RELEASE:
         say(f"{one.asset}: released by {done.who}, as snapshot {outcome.snapshot_id} of main")
     else:
-        say(f"{one.asset}: discarded by {done.who}; its files go with arco upkeep")
+        kept = "its files go with arco upkeep" if one.what == OUTPUT else "the rows stay where they are, for the record"
+        say(f"{one.asset}: discarded by {done.who}; {kept}")
 
 
 async def _everything(home: Opened) -> list[Held]:
@@ -95,12 +99,12 @@ async def _everything(home: Opened) -> list[Held]:
     # Others may say what they like of outputs; what is held back only Servo knows.
     said = [one for one in await events(parts.tier1.store, parts.scope, Domain.EXECUTION) if one.source == SERVO]
     found = held_outputs(said)
-    decided = decisions(said)
+    decided, made = decisions(said), published(said)
     names = (await parts.tier1.current()).names
     for levels, name in sorted(names.entries):
         if name.endswith(_ASIDE):
             _, base = await home.catalog.tables.load(levels, name)
-            found += rows_set_aside(base.metadata, decided)
+            found += rows_set_aside(base.metadata, decided, made)
     return sorted(found, key=lambda one: (one.held_ms, one.id))
 
 
@@ -126,9 +130,11 @@ def _ways_out(one: Held) -> list[str]:
     if one.settled is not None:
         return []
     short = one.id
-    ways = [f"  arco quarantine discard {short} --why …      give it up"]
-    if one.what == OUTPUT:
-        ways.insert(0, f"  arco quarantine release {short} --why …      publish it though its checks refused it")
+    refused = "publish it though its checks refused it" if one.what == OUTPUT else "put the rows back into its table"
+    ways = [
+        f"  arco quarantine release {short} --why …      {refused}",
+        f"  arco quarantine discard {short} --why …      give it up",
+    ]
     return [*ways, f"  arco run {one.asset}      make it again, when its code or its inputs are mended"]
 
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arco: Shell, ids: list[str]) ->
     rows = arco("quarantine", "list", "--json").json[2]["id"]
     refused = arco("quarantine", "release", rows, "--why", "x")
     assert refused.code == 2
-    assert "cannot be put back" in refused.err
+    assert "what these rows were set aside from is not published" in refused.err
     assert "nothing that was held back is called 'nope'" in arco("quarantine", "show", "nope").err
     assert "is the end of several" in arco("quarantine", "show", "").err
     assert arco("quarantine", "discard", ids[0], "--why", " ").code == 2

@@ -167,7 +167,7 @@ def test_a_file_that_is_damaged_is_named_and_nothing_is_merged(lake: Lake) -> No
 
 def test_one_event_may_be_very_many_rows(lake: Lake) -> None:
     base = next(one for one in History(random.Random(3)).events(Head.EXECUTION, 80) if "materialization" in one.type)
-    days = {"partitions": [{"date": ["1900-01-01", "2100-01-01"]}], "grain": {"date": "daily"}}
+    days = {"partitions": [{"date": ["1900-01-01", "2100-01-01"]}], "grain": {"date": "daily"}, "file_stats": []}
     event = _changed(base, data={**base.data, **days})
     names = write_segments(lake.root, [event], 1)
     folded = lake.fold(Head.EXECUTION, names)

@@ -85,7 +85,8 @@ def read_back(root: Path) -> None:
         )
         print(
             engine.sql(
-                "SELECT arco_rules, count(DISTINCT order_id) AS orders FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"
+                "SELECT arco_rules, count(DISTINCT order_id) AS orders"
+                " FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"
             )
         )
 

@@ -23,10 +23,11 @@ from arco.fold.manifests import Caps, Gap, Made, Manifest
 from arco.fold.notifying import notify
 from arco.fold.passes import Pass, fold_pass
 from arco.fold.rebuilding import rebuild, rebuild_several
+from arco.fold.search_tables import TRIGRAMS
 from arco.fold.shredding import shred_for
 from arco.fold.spark_fold import Sizes, SparkFold
 from arco.fold.spark_session import Session, SparkSettings
-from arco.fold.tables import PARTITIONS, TRIGRAMS, tables_of
+from arco.fold.tables import PARTITIONS, tables_of
 from arco.fold.work import StateFile, Work
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from msgspec import UnsetType
 
 from arco.fold.contributions import Contribution, RowMaker, told
+from arco.fold.search_tables import POSTINGS, TRIGRAMS
 from arco.fold.shredding_assets import definition_of, namespace_of
 from arco.fold.shredding_iceberg import asset_of
 from arco.fold.shredding_names import fields_said, full_name
-from arco.fold.tables import POSTINGS, TRIGRAMS
 from arco.fold.words import trigrams, words_of_name, words_of_text
 from arco.iceberg.schemas import columns
 from arco.ledger import catalog_events as said

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from arco.fold.dataset_table import DATASETS
 from arco.fold.file_table import FILES
+from arco.fold.search_tables import POSTINGS, TRIGRAMS
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
 
@@ -541,24 +542,6 @@ METRICS_REPORTS = Table(
         ),
     ),
     "table_uuid",
-)
-
-POSTINGS = Table(
-    "postings",
-    Head.SEARCH,
-    "one row a word of something that can be found; readers look whether it still has that word",
-    (_text("namespace"), _text("word"), _text("subject_id"), _text("field")),
-    (Group("found", Wins.FIRST, (_text("subject_kind"), _text("subject", "its name at the time"), _real("weight"))),),
-    "namespace",
-)
-
-TRIGRAMS = Table(
-    "trigrams",
-    Head.SEARCH,
-    "one row three letters of a word, for words that are spelled wrongly",
-    (_text("namespace"), _text("trigram"), _text("word")),
-    (Group("found", Wins.FIRST, (_long("length"),)),),
-    "namespace",
 )
 
 TABLES: tuple[Table, ...] = (

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from arco.fold.search_tables import POSTINGS, TRIGRAMS
 from arco.fold.shredding_search import ANYWHERE
-from arco.fold.tables import POSTINGS, TRIGRAMS
 from arco.fold.vocabulary import Table
 from arco.fold.words import trigrams, words_of_text
 from arco.kernel.errors import InvalidInput

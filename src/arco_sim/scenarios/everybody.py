@@ -10,8 +10,8 @@ of a transaction, no change that waits in a pointer, no name that is kept.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.committer import Author
 from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.errors import OutcomeUnknown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arco.fold.tables import POSTINGS, TRIGRAMS
+from arco.fold.search_tables import POSTINGS, TRIGRAMS
 from arco.fold.vocabulary import bucket_of
 from arco.kernel.errors import InvalidInput
 from arco.read.search import search

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import arco
-from arco.catalog.manifest import Commit, Manifest
+from arco.catalog.manifest import Author, Commit, Manifest
 from arco.catalog.operations import CreateNamespace, DropNamespace
 from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.limits import TURN_LEASE_S
@@ -119,6 +119,7 @@ def test_hazard_20_a_commits_hash_covers_every_field_and_its_predecessor():
         "author": "other",
         "client_id": "other",
         "operations": (DropNamespace(key_hash="k", levels=("a",)),),
+        "authors": (Author("other"),),
     }
     assert set(other) == set(Commit.__struct_fields__)
     for name, value in other.items():

@@ -16,7 +16,7 @@ from arco.ledger.run_outline import Outline
 from arco.storage.port import Always
 from arco.upkeep.passes import due, jobs_named, upkeep_pass
 from arco.upkeep.sweep import Setting
-from unit.catalog.ground import METADATA, NAMESPACE, POINTER, SCOPE, story
+from unit.catalog.ground import FIELD, METADATA, NAMESPACE, POINTER, SCOPE, story
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
 from unit.upkeep.table_ground import Table, maintained_table
 
@@ -273,6 +273,23 @@ async def test_a_folder_that_another_table_lies_in_is_left_alone():
     report = (await ground.upkeep("files"))["files"]
     assert report.kept == {"another table lies in its folder": 1}
     assert table.there([lost]) == [True]
+
+
+@story
+async def test_a_folder_in_which_somebody_is_about_to_create_a_table_is_left_alone():
+    """What lies there may be the new table's, and no version of any table names it yet."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    place = (await table.metadata()).location
+    theirs = await orphan(table, "inside/data/theirs.parquet")
+    ground.later(4 * DAY_S)
+    inside = ground.server(LocationPolicy.of([place], ground.clock, SeededEntropy("policy")))
+    body = {"name": "b", "schema": {"type": "struct", "fields": [FIELD]}, "location": f"{place}/inside"}
+    wanted = requests.parse_create_table(body)
+    await inside.catalog.staging.stage(NAMESPACE, wanted, RequestKey("stage", "createTable", "0"))
+    report = (await ground.upkeep("files"))["files"]
+    assert (report.deleted, table.there([theirs])) == (0, [True])
+    assert "is about to create a table in the folder of db.a" in report.trouble[0]
 
 
 @story

@@ -84,10 +84,9 @@ def read_back(root: Path) -> None:
             FROM lake.shop.revenue GROUP BY channel ORDER BY channel""")
         )
         print(
-            engine.sql(
-                "SELECT arco_rules, count(DISTINCT order_id) AS orders"
-                " FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL"
-            )
+            engine.sql("""
+            SELECT arco_rules, count(DISTINCT order_id) AS orders
+            FROM lake.shop.orders__quarantine GROUP BY ALL ORDER BY ALL""")
         )
 
 

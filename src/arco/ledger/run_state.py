@@ -18,7 +18,6 @@ import msgspec
 
 from arco.kernel.errors import Conflict, Fenced, InvalidInput, Refresh
 from arco.ledger.drafts import Draft
-from arco.ledger.failure_kinds import Category
 from arco.ledger.run_entries import (
     AnyEntry,
     AttemptEntry,
@@ -55,7 +54,7 @@ from arco.ledger.run_outline import Outline
 from arco.ledger.trials import Trials
 from arco.quality.gates import EFFECTS, Action, Downstream, TaskEnd
 
-LOST_LEASE = Category.LOST_LEASE.value
+LOST_LEASE = "lost_lease"
 """The kind of failure of a worker that fell silent. It is counted apart: it says nothing about the task."""
 
 

@@ -8,6 +8,7 @@ from pyiceberg.manifest import DataFileContent
 
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, PartitionsTouched
+from arco.servo.execute.located import read_located
 from arco.servo.execute.publish import Publisher
 from arco.servo.execute.rewriting import manifests_to_merge, refuse_other_formats, target_bytes
 from arco.servo.execute.scans import plan_scan
@@ -113,7 +114,7 @@ def test_manifests_are_merged_on_whatever_base_there_is(lake: Lake) -> None:
 def test_manifests_are_merged_up_to_the_size_that_the_table_asks_for(lake: Lake) -> None:
     lake.create("t", SCHEMA)
     table = appended(lake, 4)
-    (small,) = {len(lake.run(Publisher(lake.catalog)._files._read(path))) // 1000 for path in manifests(lake)}
+    (small,) = {len(lake.run(read_located(lake.catalog.parts, path))) // 1000 for path in manifests(lake)}
     lake.publish("t", table, (), MergeManifests((small + 1) * 1000 * 2))
     assert 1 < len(manifests(lake)) < 4
 

@@ -177,6 +177,7 @@ async def test_an_attempt_that_a_dead_worker_settled_is_tried_again(place: Place
     assert state.run.status is RunStatus.SUCCEEDED
     (again,) = (entry for entry in place.seen if isinstance(entry, TaskRetried))
     assert (again.failure.kind, again.failure.transient) == (LOST_LEASE, True)
+    assert LOST_LEASE in set(Category)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ Rows that were set aside have no branch. They are added to the partitions that t
 since, as a materialization of its own whose id follows from the decision: so whoever comes second finds it in main's history.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -161,8 +160,8 @@ class Desk:
         self, one: Held, decision: DeskDecision, levels: Levels, name: str, table: TableMetadata, since: int
     ) -> TableMetadata:
         io, aside = file_io(self._options), await self._catalog.tables.load(levels, f"{name}{QUARANTINE_SUFFIX}")
-        rows = await asyncio.to_thread(read_rows, aside[1].metadata, io, one.run_id or "", one.task_id or "")
-        files = await asyncio.to_thread(write_rows, rows, table, io)
+        rows = read_rows(aside[1].metadata, io, one.run_id or "", one.task_id or "")
+        files = write_rows(rows, table, io, self._catalog.parts.entropy)
         own = await self._own_entries(table, since)
         places = frozenset(place_of(file) for file in (*files, *(entry.data_file for entry in own)))
         publication = Publication(

@@ -4,8 +4,8 @@ They are found by the run and the task that every row in quarantine carries, so 
 they were written to. What must never enter: who may release them, and the commit that makes them visible.
 """
 
-import uuid
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pyarrow as pa
 from pyiceberg import expressions
@@ -14,6 +14,7 @@ from pyiceberg.io.pyarrow import _dataframe_to_data_files, schema_to_pyarrow
 from pyiceberg.manifest import DataFile
 
 from arco.iceberg.metadata import TableMetadata
+from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput, NotFound, PartitionsTouched
 from arco.kernel.ids import clip
 from arco.kernel.limits import RELEASED_ROWS_MAX
@@ -42,7 +43,7 @@ def read_rows(kept: TableMetadata, io: FileIO, run_id: str, task_id: str) -> pa.
     return found.drop_columns([RULES, RUN, TASK, AT])
 
 
-def write_rows(rows: pa.Table, table: TableMetadata, io: FileIO) -> tuple[DataFile, ...]:
+def write_rows(rows: pa.Table, table: TableMetadata, io: FileIO, entropy: Entropy) -> tuple[DataFile, ...]:
     """The rows as new files of a table, by its partitions. Nobody sees them before they are committed."""
     wanted = schema_to_pyarrow(pyiceberg_schema(table.current_schema))
     if sorted(rows.column_names) != sorted(wanted.names):
@@ -55,7 +56,7 @@ def write_rows(rows: pa.Table, table: TableMetadata, io: FileIO) -> tuple[DataFi
         raise PartitionsTouched(
             f"the rows do not fit the table: {clip(str(error), 200)}", hint="mend the source or the check, then arco run"
         ) from error
-    made = _dataframe_to_data_files(state_of(table).pyiceberg(), fitting, io, uuid.uuid4())
+    made = _dataframe_to_data_files(state_of(table).pyiceberg(), fitting, io, UUID(bytes=entropy.token_bytes(16)))
     new = [NewFile(one.file_path, one.file_size_in_bytes, values_of(one)) for one in made]
     spec_id, properties = table.default_spec_id, dict(table.properties)
     return describe(io, new, table.current_schema, spec_id=spec_id, properties=properties).files

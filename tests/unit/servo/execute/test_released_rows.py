@@ -53,7 +53,7 @@ class Shop:
             "arco_at": [datetime(2025, 1, 1, tzinfo=UTC)] * 2,
         }  # fmt: skip
         others = {word: [*values, values[0]] for word, values in bad.items()} | {"arco_task_id": ["t", "t", "another"]}
-        files = write_rows(_typed(others, aside), aside, self.lake.io)
+        files = write_rows(_typed(others, aside), aside, self.lake.io, self.lake.entropy)
         facts = {"arco.asset": "db.t", "arco.asset-id": "a"}
         words = {"materialization_id": self.made, "run_id": "r", "task_id": "t/quarantine", "facts": facts}
         self.lake.publish("t__quarantine", aside, files, Append(), **words)
@@ -73,7 +73,9 @@ class Shop:
 
     def publish(self, rows: dict[str, list[Any]], base: Any = None, **more: Any) -> None:
         table = base or self.lake.load("t")
-        self.lake.publish("t", table, write_rows(_typed(rows, table), table, self.lake.io), Append(), **more)
+        self.lake.publish(
+            "t", table, write_rows(_typed(rows, table), table, self.lake.io, self.lake.entropy), Append(), **more
+        )
 
     def events(self) -> list[Any]:
         return self.lake.run(events(self.lake.store, self.lake.catalog.parts.scope, Domain.EXECUTION))

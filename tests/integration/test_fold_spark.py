@@ -91,7 +91,7 @@ def test_a_history_folds_to_the_rows_of_the_model(lake: Lake, head: Head, seed: 
     assert lake.states(head, whole.files) == expected
 
     # A part, then the rest with some of it again, in another order; then both merged.
-    first, rest = lake.fold(head, names[:2]), lake.fold(head, [names[3], names[1], names[2]])
+    first, rest = lake.fold(head, names[:2]), lake.fold(head, [*names[3:], names[1], names[2]])
     assert lake.states(head, lake.merge(head, rest, first)) == expected
 
 

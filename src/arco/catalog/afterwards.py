@@ -19,6 +19,10 @@ class Afterwards:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._tasks
+
     async def settle(self) -> None:
         """Wait until nothing is left."""
         while self._tasks:

@@ -52,6 +52,11 @@ class Workspace:
     afterwards: Afterwards
     tallies: Tallies = UNCOUNTED
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anything is known to be in it, or under way."""
+        return self.tier1.held is not None or not self.afterwards.is_idle
+
     @classmethod
     def on(
         cls,

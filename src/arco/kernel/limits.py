@@ -249,6 +249,9 @@ READY_TIMEOUT_S = 5
 # Workspaces whose names a server reads before it is ready: bounds what a start costs. Others are read when they are asked for.
 READY_WORKSPACES_MAX = 64
 
+# Workspaces that a server has open before it forgets those that nothing is in.
+WORKSPACES_OPEN_MAX = 1000
+
 # Workspaces that one listing shows: it is a request or two for each.
 WORKSPACES_LISTED_MAX = 1000
 

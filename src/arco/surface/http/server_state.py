@@ -15,7 +15,7 @@ from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
-from arco.kernel.limits import READY_WORKSPACES_MAX
+from arco.kernel.limits import READY_WORKSPACES_MAX, WORKSPACES_OPEN_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.servo.schedule.envelopes import EnvelopeKeys
@@ -60,7 +60,7 @@ class ServerState:
         self.clock = clock
         self._entropy = entropy
         self._choices = choices
-        self._checkpointers: list[Checkpointer] = []
+        self._checkpointers: dict[Scope, Checkpointer] = {}
         self._open: dict[Scope, Catalog] = {}
         self._transactions: dict[Scope, Transactions] = {}
         self._feeds: dict[Scope, Feed] = {}
@@ -98,9 +98,17 @@ class ServerState:
     def catalog(self, scope: Scope) -> Catalog:
         found = self._open.get(scope)
         if found is None:
-            found = self._opened(scope)
-            self._open[scope] = found
+            if len(self._open) >= WORKSPACES_OPEN_MAX:
+                self._forget_what_is_not_there()
+            found = self._open[scope] = self._opened(scope)
         return found
+
+    def _forget_what_is_not_there(self) -> None:
+        """A client may name any workspace, and most names are of none. Opened anew, one knows what it knew before: nothing."""
+        for scope in [scope for scope, catalog in self._open.items() if not catalog.parts.is_in_use]:
+            if scope not in self._appenders:
+                for kept in (self._open, self._checkpointers, self._transactions, self._feeds):
+                    kept.pop(scope, None)
 
     def transactions(self, scope: Scope) -> Transactions:
         if scope not in self._transactions:
@@ -142,14 +150,14 @@ class ServerState:
         checkpointer = Checkpointer(parts.tier1, self.clock, self._entropy, asyncio.to_thread)
         parts.committer.after_commit = checkpointer.wake
         parts.receipts.hears = partial(self._hear, scope)
-        self._checkpointers.append(checkpointer)
+        self._checkpointers[scope] = checkpointer
         return catalog
 
     async def settle(self) -> None:
         """Finish what was left to do after answers."""
         for appender in self._appenders.values():
             await appender.close()
-        for checkpointer in self._checkpointers:
+        for checkpointer in self._checkpointers.values():
             await checkpointer.stop()
         for catalog in self._open.values():
             await catalog.parts.afterwards.settle()

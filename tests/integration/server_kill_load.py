@@ -287,9 +287,7 @@ Read = Callable[[str], Awaitable[dict[str, Any]]]
 class Load:
     """Committers and owners, until they are told to stop."""
 
-    def __init__(
-        self, fleet: Fleet, acknowledgements: Acknowledgements, chance: random.Random, read: Read
-    ) -> None:
+    def __init__(self, fleet: Fleet, acknowledgements: Acknowledgements, chance: random.Random, read: Read) -> None:
         self.memory = Memory()
         self.cuts = 0
         self._read = read
@@ -360,7 +358,9 @@ class Load:
             balances = [balance_of(metadata) for metadata in await asyncio.gather(*map(self._read, cut))]
             self.cuts += 1
             if sum(balances):
-                self.memory.findings.append(f"at one moment the accounts of the bank add up to {sum(balances)}: {balances}, {cut}")
+                self.memory.findings.append(
+                    f"at one moment the accounts of the bank add up to {sum(balances)}: {balances}, {cut}"
+                )
 
     def _some_commit(self, client: Client, name: str, metadata: dict[str, Any]) -> Ask:
         label = f"l{next(self._labels)}"

@@ -48,7 +48,8 @@ class Outcome:
     def __str__(self) -> str:
         said = (
             f"kills {self.kills}, requests {self.asked}: acknowledged {self.acknowledged}, refused {self.refused}; "
-            f"replies lost {self.lost_replies}; cuts of the bank {self.cuts}; in doubt after the load {self.in_doubt}, unsettled at the end {self.unsettled}; "
+            f"replies lost {self.lost_replies}; cuts of the bank {self.cuts}; "
+            f"in doubt after the load {self.in_doubt}, unsettled at the end {self.unsettled}; "
             f"rows of engines, acknowledged and in doubt: {self.written}, their changes of accounts {self.bank_changes}; "
             f"collectors killed {self.keepers_killed}, objects collected {self.collected}; wrong {len(self.wrong)}"
         )

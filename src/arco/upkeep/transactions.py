@@ -29,9 +29,8 @@ async def collect(sweep: Sweep) -> None:
             await _collect(sweep, entry, key.transaction)
         elif sweep.is_older(entry, _YOUNG_S):
             sweep.keep("it was looked at when it was young")
-        else:
-            if await _finish(sweep, entry, key.transaction) is not None:
-                sweep.keep("a retry may still ask for it")
+        elif await _finish(sweep, entry, key.transaction) is not None:
+            sweep.keep("a retry may still ask for it")
 
 
 async def _collect(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> None:

@@ -169,7 +169,9 @@ async def three_commits() -> tuple[UpkeepGround, list[str]]:
         ground.later(60)
         await server.commit("a", label)
         await server.settle()
-    number = {key: json.loads(ground.store._objects[key].data)["commit"]["commit_number"] for key in ground.objects(RECEIPT)}
+    number = {
+        key: json.loads(ground.store._objects[key].data)["commit"]["commit_number"] for key in ground.objects(RECEIPT)
+    }
     return ground, sorted(number, key=number.__getitem__)
 
 

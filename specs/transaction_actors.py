@@ -31,7 +31,7 @@ class Writer:
                 yield from self._ask(shared, at)
             case "writer kill":
                 index, back = self._world.records[at.extra], at._replace(held=0, place="writer", extra=FREE)
-                action = f"sends transaction {self._world.keys[at.extra] + 1} back"
+                action = f"txn.sent_back transaction {self._world.keys[at.extra] + 1}"
                 yield from written(action, index, self._world.sent_back(shared, at.extra), back, back)
             case "writer owe":
                 yield owed(self._world, shared, at, "writer ready")
@@ -122,7 +122,7 @@ class Reconciler:
                 yield from written(action, at.table, value, self.first(), self.first())
             case "reconciler kill":
                 index = self._world.records[at.extra]
-                action = f"sends transaction {self._world.keys[at.extra] + 1} back"
+                action = f"txn.sent_back transaction {self._world.keys[at.extra] + 1}"
                 yield from written(action, index, self._world.sent_back(shared, at.extra), self.first(), self.first())
             case _:
                 raise AssertionError(at.place)

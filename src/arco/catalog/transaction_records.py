@@ -18,6 +18,7 @@ import msgspec
 
 from arco.catalog.answers import Refusal
 from arco.kernel.clock import Clock
+from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.ids import TransactionId
@@ -110,4 +111,6 @@ class Records:
 
     async def send_back(self, held: Held[Record]) -> SwapOutcome[Record]:
         """End an attempt that is under way: nothing that it prepared will count. Its own key may begin anew."""
-        return await self.object(held.value.tx_id).swap(held, msgspec.structs.replace(held.value, status=Status.WAITING))
+        outcome = await self.object(held.value.tx_id).swap(held, msgspec.structs.replace(held.value, status=Status.WAITING))
+        reach("txn.sent_back")
+        return outcome

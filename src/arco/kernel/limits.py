@@ -138,8 +138,8 @@ IDEMPOTENCY_TAKEOVER_S = 600
 DUPLICATE_WAIT_S = 5.0
 DUPLICATE_POLL_S = 0.25
 
-# How long after its arrival a request may go on with what another of its key left. So long its client has waited before it sends
-# the same to another server, and deletes its files because that one says that nothing was done (docs/transactions.md).
+# How long after its arrival a request may go on with what another of its key left. Its client has waited for so long before it
+# sends the same to another server, and deletes its files because that one says that nothing was done (docs/transactions.md).
 REQUEST_FRESH_S = 20.0
 
 # Transactions: how many tables one may change (the server's default, and the most it can be told) and by

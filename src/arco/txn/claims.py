@@ -169,9 +169,7 @@ class Claims:
 
     async def leave(self, held: Held[Record]) -> bool:
         """Stop working on it, with nothing done: what was prepared does not count. False if it was no longer ours."""
-        outcome = await self._ws.records.send_back(held)
-        reach("txn.sent_back")
-        return _landed(outcome, "whether it was given up")
+        return _landed(await self._ws.records.send_back(held), "whether it was given up")
 
 
 def _landed(outcome: SwapOutcome[Record], what: str) -> bool:

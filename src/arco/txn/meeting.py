@@ -5,7 +5,6 @@ silent is sent back by anybody. Its record comes first: only when that says so m
 """
 
 from arco.catalog.workspace import Workspace
-from arco.kernel.crash_points import reach
 from arco.kernel.errors import RetryLater
 from arco.kernel.limits import TRANSACTION_POLL_S, TRANSACTION_STALE_S, TRANSACTION_WAIT_S
 
@@ -18,7 +17,6 @@ async def come_to_terms(ws: Workspace, ours: str, other: str, attempt: int, wait
     is_stale = ws.clock.now_ms() - record.value.started_ms > TRANSACTION_STALE_S * 1000
     if ours < other or is_stale:
         await ws.records.send_back(record)
-        reach("txn.sent_back")
         return 0.0
     if waited_s >= TRANSACTION_WAIT_S:
         raise RetryLater(f"transaction {other} was there first and is not finished", hint="try again in a moment")

@@ -175,6 +175,20 @@ async def test_one_requirement_that_fails_leaves_everything_as_it_was_and_a_retr
 
 
 @story
+async def test_a_refusal_stands_though_what_was_required_comes_true():
+    """It is in the record before it is told (C6): its client has deleted its files, and a retry must not commit them."""
+    _, one, two, keys = await ground_of("a", "b")
+    wants_two = {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 2}
+    key, body = keys.next(), [change("a", "x"), change("b", "x", wants_two)]
+    with pytest.raises(Conflict, match="last assigned field id changed"):
+        await transact(one, key, *body)
+    await two.commit("b", "rival", {"requirements": [], "updates": _new_column()})
+    with pytest.raises(Conflict, match="last assigned field id changed"):
+        await transact(two, key, *body)
+    assert await labels(two, "a") == [None]
+
+
+@story
 async def test_a_table_that_nothing_changes_takes_part_all_the_same():
     """Its requirement must hold at the moment of the decision, not only when it was looked at."""
     _, one, two, keys = await ground_of("a", "b")

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from arco.catalog.findings import Progress, Report
 from arco.catalog.repairing import Repairs
 from arco.catalog.repairing import repair as repair_catalog
 from arco.catalog.verify import verify as verify_catalog
 from arco.fold.heads import Heads
 from arco.kernel.errors import ArcoError
+from arco.storage.findings import Progress, Report
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
@@ -37,6 +37,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
             repairs = await _repaired(at)
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
+            await import_module("arco.surface.cli.looking_over").look_over(at, report, progress)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements

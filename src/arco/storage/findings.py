@@ -26,6 +26,7 @@ class Report:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
+        self._told: set[Finding] = set()
         self.counts: dict[str, int] = {}
 
     @property
@@ -33,7 +34,11 @@ class Report:
         return not self.findings
 
     def find(self, code: str, subject: str, what: str, todo: str) -> None:
-        self.findings.append(Finding(code, subject, what, todo))
+        """An object that several looks meet is told once."""
+        found = Finding(code, subject, what, todo)
+        if found not in self._told:
+            self._told.add(found)
+            self.findings.append(found)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -1,4 +1,4 @@
-"""A stored lake is whole in the eyes of every room; and damage to any one object of it is found, and is said to be of that object."""
+"""A stored lake is whole in the eyes of every room; and damage to one object of it is found, and named by that object."""
 
 import pytest
 
@@ -20,6 +20,8 @@ def test_a_stored_lake_is_whole(lake: Lake) -> None:
     assert report.counts["fold_manifests"] > 0
     assert report.counts["fold_files"] > 0
     assert report.counts["consumed_lists"] > 0
+    assert report.counts["segments"] > 0
+    assert report.counts["archived_segments"] > 0
     assert report.counts["unknown"] == 0
 
 
@@ -34,6 +36,8 @@ def test_a_stored_lake_is_whole(lake: Lake) -> None:
         ("state/search/", "fold_file_altered"),
         ("consumed/search/", "consumed_list_unreadable"),
         ("dead_letters/", "dead_letter_unreadable"),
+        ("ledger/execution/", "segment_unreadable"),
+        ("archive/quality/", "segment_unreadable"),
     ],
 )
 def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str, code: str, damage: Damage) -> None:
@@ -48,6 +52,8 @@ def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str
         ("manifests/lineage.manifest.json", "fold_head_unreadable"),
         ("dead_letters/", "dead_letter_unreadable"),
         ("hints/", "hint_unreadable"),
+        ("ledger/lineage/", "segment_unreadable"),
+        ("archive/quality/", "segment_unreadable"),
     ],
 )
 def test_a_version_that_nobody_knows_is_found_at_its_object(lake: Lake, part: str, code: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from arco.fold.heads import Heads
 from arco.fold.verify_fold import verify_fold
+from arco.ledger.verify_ledger import verify_ledger
 from arco.storage.findings import Report
 from arco.storage.looking import Look
 from tests.compat.opened_lake import Lake, Process, with_lake
@@ -33,6 +34,7 @@ def looked_over(lake: Lake) -> Report:
         report = Report()
         one = Look(process.store, SCOPE, report)
         await verify_fold(one, Heads(process.store, SCOPE, process.clock, process.entropy))
+        await verify_ledger(one)
         await one.unknown()
         return report
 

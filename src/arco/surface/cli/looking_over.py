@@ -2,6 +2,7 @@
 
 from arco.fold.heads import Heads
 from arco.fold.verify_fold import verify_fold
+from arco.ledger.verify_ledger import verify_ledger
 from arco.storage.findings import Progress, Report
 from arco.storage.looking import Look
 from arco.surface.cli.opening import Opened
@@ -13,4 +14,5 @@ async def look_over(at: Opened, report: Report, progress: Progress) -> None:
     look = Look(parts.tier1.store, parts.scope, report, progress)
     heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
     await verify_fold(look, heads)
+    await verify_ledger(look)
     await look.unknown()

@@ -1,20 +1,30 @@
 """A stored lake is whole in the eyes of every room; and damage to one object of it is found, and named by that object."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from tests.compat.make import HERE
 from tests.compat.opened_lake import Lake
 from tests.compat.verified_lake import (
     Damage,
     cut_short,
     damaged,
+    found_in,
     looked_over,
+    no_text,
+    object_of,
     of_another_version,
     one_bit_flipped,
 )
 
+ROOTS = ("v1", "transactions/v1", "told/v1", "operations/v1", "crew/v1", "outside/v1")
+"""Roots of other stories, as older code left them."""
+
 
 def test_a_stored_lake_is_whole(lake: Lake) -> None:
-    report = looked_over(lake)
+    report = looked_over(lake.folder)
     assert report.findings == []
     assert report.notes == []
     assert report.counts["fold_manifests"] > 0
@@ -41,8 +51,8 @@ def test_a_stored_lake_is_whole(lake: Lake) -> None:
     ],
 )
 def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str, code: str, damage: Damage) -> None:
-    name = damaged(lake, part, damage)
-    assert [(one.code, one.subject) for one in looked_over(lake).findings] == [(code, name)]
+    name = damaged(lake.folder, part, damage)
+    assert found_in(lake.folder) == [(code, name)]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +67,8 @@ def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str
     ],
 )
 def test_a_version_that_nobody_knows_is_found_at_its_object(lake: Lake, part: str, code: str) -> None:
-    name = damaged(lake, part, of_another_version)
-    assert [(one.code, one.subject) for one in looked_over(lake).findings] == [(code, name)]
+    name = damaged(lake.folder, part, of_another_version)
+    assert found_in(lake.folder) == [(code, name)]
 
 
 @pytest.mark.parametrize(
@@ -70,16 +80,65 @@ def test_a_version_that_nobody_knows_is_found_at_its_object(lake: Lake, part: st
     ],
 )
 def test_what_is_missing_is_named(lake: Lake, part: str, code: str) -> None:
-    path = lake.one(part)
+    path = object_of(lake.folder, part)
     path.unlink()
     name = path.relative_to(lake.folder).as_posix()
-    assert [(one.code, one.subject) for one in looked_over(lake).findings] == [(code, name)]
+    assert found_in(lake.folder) == [(code, name)]
 
 
 def test_what_no_kind_explains_is_told_and_is_no_damage(lake: Lake) -> None:
     stray = lake.folder / "default/default/_catalog/state/notes.txt"
     stray.write_text("mine")
-    report = looked_over(lake)
+    report = looked_over(lake.folder)
     assert report.findings == []
     assert report.counts["unknown"] == 1
     assert report.notes == ["unknown: default/default/_catalog/state/notes.txt is no object of Arco"]
+
+
+# The other stories
+
+
+def copied(story: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(HERE / story, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("story", ROOTS)
+def test_what_other_stories_left_is_whole(story: str, tmp_path: Path) -> None:
+    report = looked_over(copied(story, tmp_path))
+    assert report.findings == []
+    assert report.notes == []
+
+
+@pytest.mark.parametrize("damage", [cut_short, no_text, of_another_version])
+@pytest.mark.parametrize(
+    ("story", "part", "code"),
+    [
+        ("transactions/v1", "iceberg_transactions/", "transaction_unreadable"),
+        ("v1", "iceberg_idempotency/", "marker_unreadable"),
+        ("v1", "iceberg_staged/", "intent_unreadable"),
+        ("v1", "core/locks/", "lease_unreadable"),
+        ("told/v1", "core/told.json", "told_unreadable"),
+        ("outside/v1", "_catalog/workspace.json", "workspace_unreadable"),
+    ],
+)
+def test_damage_of_other_stories_is_found_too(story: str, part: str, code: str, damage: Damage, tmp_path: Path) -> None:
+    folder = copied(story, tmp_path)
+    name = damaged(folder, part, damage)
+    assert found_in(folder) == [(code, name)]
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ("iceberg_transactions/", "transaction_unreadable"),
+        ("iceberg_idempotency/", "marker_unreadable"),
+        ("iceberg_staged/", "intent_unreadable"),
+    ],
+)
+def test_an_object_under_the_name_of_another_is_found(part: str, code: str, tmp_path: Path) -> None:
+    folder = copied("transactions/v1" if "transactions" in part else "v1", tmp_path)
+    path = object_of(folder, part)
+    stem = path.stem
+    other = path.with_name(f"{stem[:-1]}{'1' if stem[-1] != '1' else '2'}{path.suffix}")
+    path.rename(other)
+    assert found_in(folder) == [(code, other.relative_to(folder).as_posix())]

@@ -1,15 +1,16 @@
-"""A stored lake, looked at by every room: what the tests of damage share."""
+"""A folder of stored objects, looked at by every room: what the tests of damage share."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from arco.fold.heads import Heads
-from arco.fold.verify_fold import verify_fold
-from arco.ledger.verify_ledger import verify_ledger
+from arco.catalog.catalog import Catalog
+from arco.kernel.entropy import SeededEntropy
 from arco.storage.findings import Report
-from arco.storage.looking import Look
-from tests.compat.opened_lake import Lake, Process, with_lake
-from tests.compat.story import SCOPE
+from arco.storage.local import LocalStore
+from arco.surface.cli.looking_over import look_over
+from tests.compat.story import BASE_URI, SCOPE
+from tests.stand_ins.hand_clock import HandClock
 
 Damage = Callable[[bytes], bytes]
 
@@ -29,21 +30,36 @@ def of_another_version(data: bytes) -> bytes:
     return data.replace(b'"format_version":1', b'"format_version":99', 1)
 
 
-def looked_over(lake: Lake) -> Report:
-    async def look(process: Process) -> Report:
-        report = Report()
-        one = Look(process.store, SCOPE, report)
-        await verify_fold(one, Heads(process.store, SCOPE, process.clock, process.entropy))
-        await verify_ledger(one)
-        await one.unknown()
+def no_text(data: bytes) -> bytes:
+    """A byte that no text has."""
+    return data[: len(data) // 2] + b"\xff" + data[len(data) // 2 + 1 :]
+
+
+def looked_over(folder: Path) -> Report:
+    async def look() -> Report:
+        clock, report = HandClock(), Report()
+        store = LocalStore(str(folder), clock, SeededEntropy("reader"))
+        try:
+            await look_over(Catalog.open(store, BASE_URI, SCOPE, clock, SeededEntropy("reader")), report)
+        finally:
+            await store.close()
         return report
 
-    report: Report = with_lake(lake, look)
-    return report
+    return asyncio.run(look())
 
 
-def damaged(lake: Lake, part: str, damage: Damage) -> str:
-    """Damage one object whose name has a part in it; its name."""
-    path: Path = lake.one(part)
+def found_in(folder: Path) -> list[tuple[str, str]]:
+    """Of each finding its code and the object."""
+    return [(one.code, one.subject) for one in looked_over(folder).findings]
+
+
+def object_of(folder: Path, part: str) -> Path:
+    """The first object whose name has a part in it."""
+    return min(path for path in folder.rglob("*") if path.is_file() and part in path.as_posix())
+
+
+def damaged(folder: Path, part: str, damage: Damage) -> str:
+    """Damage one object; its name."""
+    path = object_of(folder, part)
     path.write_bytes(damage(path.read_bytes()))
-    return path.relative_to(lake.folder).as_posix()
+    return path.relative_to(folder).as_posix()

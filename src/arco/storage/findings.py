@@ -26,7 +26,7 @@ class Report:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
-        self._told: set[Finding] = set()
+        self._told: set[tuple[str, str]] = set()
         self.counts: dict[str, int] = {}
 
     @property
@@ -34,11 +34,12 @@ class Report:
         return not self.findings
 
     def find(self, code: str, subject: str, what: str, todo: str) -> None:
-        """An object that several looks meet is told once."""
-        found = Finding(code, subject, what, todo)
-        if found not in self._told:
-            self._told.add(found)
-            self.findings.append(found)
+        self.findings.append(Finding(code, subject, what, todo))
+        self._told.add((code, subject))
+
+    def tells(self, code: str, subject: str) -> bool:
+        """Whether this was found already."""
+        return (code, subject) in self._told
 
     def note(self, text: str) -> None:
         self.notes.append(text)

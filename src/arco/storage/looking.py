@@ -47,6 +47,13 @@ class Look:
         self.report.count(many, done)
         return damaged
 
+    async def one(self, code: str, many: str, key: Key, judge: Judge, todo: str = RESTORE) -> None:
+        """Judge one object, if it is there."""
+        found = await self.store.get(str(key))
+        if found is not None:
+            self.report.count(many)
+            self._judged(code, judge, key, found, todo)
+
     async def _of_kinds(
         self, kinds: Mapping[type[Key], Judge], folder: tuple[str, ...]
     ) -> AsyncIterator[tuple[Listed, Key]]:
@@ -64,8 +71,9 @@ class Look:
         return True
 
     def find(self, code: str, name: str, message: str, todo: str = RESTORE) -> None:
-        """Whatever the message says of it, the finding names the object."""
-        self.report.find(code, name, message if name in message else f"{name}: {message}", todo)
+        """Whatever the message says of it, the finding names the object. One that several looks meet is told once."""
+        if not self.report.tells(code, name):
+            self.report.find(code, name, message if name in message else f"{name}: {message}", todo)
 
     async def unknown(self) -> None:
         """Names that no kind of object explains. Whoever put them there, they harm nobody: they are told, and are no damage."""

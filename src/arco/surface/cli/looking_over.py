@@ -1,18 +1,21 @@
 """Everything that `arco verify` looks at beside the catalog itself: each room looks at its own objects, one after the other."""
 
+from arco.catalog.catalog import Catalog
+from arco.catalog.verify_feed import verify_feed
+from arco.catalog.verify_requests import verify_requests
 from arco.fold.heads import Heads
 from arco.fold.verify_fold import verify_fold
 from arco.ledger.verify_ledger import verify_ledger
-from arco.storage.findings import Progress, Report
+from arco.storage.findings import Progress, Report, nobody
 from arco.storage.looking import Look
-from arco.surface.cli.opening import Opened
 
 
-async def look_over(at: Opened, report: Report, progress: Progress) -> None:
+async def look_over(catalog: Catalog, report: Report, progress: Progress = nobody) -> None:
     """Into a report that the catalog's own verification began."""
-    parts = at.catalog.parts
+    parts = catalog.parts
     look = Look(parts.tier1.store, parts.scope, report, progress)
-    heads = Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
-    await verify_fold(look, heads)
+    await verify_fold(look, Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy))
     await verify_ledger(look)
+    await verify_requests(look)
+    await verify_feed(look)
     await look.unknown()

@@ -37,7 +37,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
             repairs = await _repaired(at)
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
-            await import_module("arco.surface.cli.looking_over").look_over(at, report, progress)
+            await import_module("arco.surface.cli.looking_over").look_over(at.catalog, report, progress)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements

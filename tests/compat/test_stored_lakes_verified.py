@@ -32,6 +32,9 @@ def test_a_stored_lake_is_whole(lake: Lake) -> None:
     assert report.counts["consumed_lists"] > 0
     assert report.counts["segments"] > 0
     assert report.counts["archived_segments"] > 0
+    assert report.counts["runs"] == 3
+    assert report.counts["run_entries"] > 0
+    assert report.counts["deployments"] > 0
     assert report.counts["unknown"] == 0
 
 
@@ -48,6 +51,8 @@ def test_a_stored_lake_is_whole(lake: Lake) -> None:
         ("dead_letters/", "dead_letter_unreadable"),
         ("ledger/execution/", "segment_unreadable"),
         ("archive/quality/", "segment_unreadable"),
+        ("plan.json", "run_plan_unreadable"),
+        ("planning/", "planning_facts_unreadable"),
     ],
 )
 def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str, code: str, damage: Damage) -> None:
@@ -64,6 +69,13 @@ def test_damage_is_found_at_exactly_the_object_that_has_it(lake: Lake, part: str
         ("hints/", "hint_unreadable"),
         ("ledger/lineage/", "segment_unreadable"),
         ("archive/quality/", "segment_unreadable"),
+        ("log/00000002.json", "run_entry_unreadable"),
+        ("closed.json", "run_closed_unreadable"),
+        ("claims/", "run_claim_unreadable"),
+        ("run_requests/", "run_request_unreadable"),
+        ("deployments/heads/", "deployment_unreadable"),
+        ("deployments/01", "deployment_unreadable"),
+        ("dynamic_partitions/", "dynamic_values_unreadable"),
     ],
 )
 def test_a_version_that_nobody_knows_is_found_at_its_object(lake: Lake, part: str, code: str) -> None:
@@ -77,6 +89,9 @@ def test_a_version_that_nobody_knows_is_found_at_its_object(lake: Lake, part: st
         ("state/search/", "fold_file_missing"),
         ("consumed/assets/", "consumed_list_missing"),
         ("manifests/assets/", "fold_manifest_missing"),
+        ("log/00000002.json", "run_entry_missing"),
+        ("plan.json", "run_plan_missing"),
+        ("deployments/01", "deployment_missing"),
     ],
 )
 def test_what_is_missing_is_named(lake: Lake, part: str, code: str) -> None:
@@ -119,6 +134,12 @@ def test_what_other_stories_left_is_whole(story: str, tmp_path: Path) -> None:
         ("v1", "core/locks/", "lease_unreadable"),
         ("told/v1", "core/told.json", "told_unreadable"),
         ("outside/v1", "_catalog/workspace.json", "workspace_unreadable"),
+        ("operations/v1", "schedules/", "schedule_unreadable"),
+        ("operations/v1", "quarantine/", "decision_unreadable"),
+        ("crew/v1", "open_runs.json", "open_runs_unreadable"),
+        ("crew/v1", "pools/", "pool_unreadable"),
+        ("outside/v1", "asked_runs/open/", "asked_run_unreadable"),
+        ("outside/v1", "asked_runs/decided/", "asked_run_unreadable"),
     ],
 )
 def test_damage_of_other_stories_is_found_too(story: str, part: str, code: str, damage: Damage, tmp_path: Path) -> None:
@@ -142,3 +163,15 @@ def test_an_object_under_the_name_of_another_is_found(part: str, code: str, tmp_
     other = path.with_name(f"{stem[:-1]}{'1' if stem[-1] != '1' else '2'}{path.suffix}")
     path.rename(other)
     assert found_in(folder) == [(code, other.relative_to(folder).as_posix())]
+
+
+def test_a_log_that_is_damaged_in_one_entry_is_not_blamed_in_those_behind_it(lake: Lake) -> None:
+    name = damaged(lake.folder, "log/00000003.json", cut_short)
+    assert found_in(lake.folder) == [("run_entry_unreadable", name)]
+
+
+def test_what_is_left_of_a_closed_run_is_not_missed(lake: Lake) -> None:
+    closed = object_of(lake.folder, "closed.json")
+    (closed.parent / "plan.json").unlink()
+    (closed.parent / "log/00000001.json").unlink()
+    assert found_in(lake.folder) == []

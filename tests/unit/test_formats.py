@@ -114,7 +114,7 @@ CODECS: dict[str, Codec[Any]] = {
     "lease": lease.LeaseCodec(),
     "cas-object": lease.LeaseCodec(),
     "deployment-head": deploying.HeadCodec(),
-    "dynamic-values": dynamic_values._Codec(),
+    "dynamic-values": dynamic_values.DynamicValuesCodec(),
     "open-runs": open_runs.OpenRunsCodec(),
     "pool": pools.PoolCodec(),
     "schedule": schedule_state.StateCodec(),

@@ -19,7 +19,7 @@ from arco.storage.paging import walk
 from arco.storage.port import Listed, Object, ObjectStore
 
 Judge = Callable[[Any, Object], None]
-"""Given a key and its object. Raises what is wrong with it."""
+"""Given a key and its object, which is text. Raises what is wrong with it."""
 
 RESTORE = "restore it from a backup or a copy of the root"
 _UNKNOWN_SHOWN_MAX = 20
@@ -64,7 +64,12 @@ class Look:
 
     def _judged(self, code: str, judge: Judge, key: Key, found: Object, todo: str) -> bool:
         try:
+            # Decoders step over what they do not know, whatever bytes are there: that all of it is text is looked at here.
+            found.data.decode()
             judge(key, found)
+        except UnicodeDecodeError as error:
+            self.find(code, found.info.key, f"it is no text: {error}", todo)
+            return False
         except (AskOperator, FixRequest) as error:
             self.find(code, found.info.key, error.message, todo)
             return False

@@ -6,6 +6,8 @@ from arco.catalog.verify_requests import verify_requests
 from arco.fold.heads import Heads
 from arco.fold.verify_fold import verify_fold
 from arco.ledger.verify_ledger import verify_ledger
+from arco.ledger.verify_runs import verify_runs
+from arco.servo.execute.verify_documents import verify_documents
 from arco.storage.findings import Progress, Report, nobody
 from arco.storage.looking import Look
 
@@ -18,4 +20,6 @@ async def look_over(catalog: Catalog, report: Report, progress: Progress = nobod
     await verify_ledger(look)
     await verify_requests(look)
     await verify_feed(look)
+    await verify_runs(look)
+    await verify_documents(look)
     await look.unknown()

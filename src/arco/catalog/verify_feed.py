@@ -6,8 +6,8 @@ checkpoint must say of names and tables what the pages up to its number say.
 
 from arco.catalog.feed_pages import Fed, FeedCheckpoint, FeedPage, decode_fed
 from arco.kernel.errors import CorruptObject
-from arco.storage.keys import FeedCheckpointKey, FeedPageKey
-from arco.storage.looking import Look
+from arco.storage.keys import FeedCheckpointKey, FeedPageKey, Key
+from arco.storage.looking import Judge, Look
 from arco.storage.port import Object
 
 _LOST = "restore it from a backup or a copy of the root; whoever reads the feed stops before it"
@@ -17,7 +17,7 @@ _SHOWN_MAX = 20
 
 async def verify_feed(look: Look) -> None:
     feed = _Feed(look)
-    kinds = {FeedCheckpointKey: feed.take_checkpoint}
+    kinds: dict[type[Key], Judge] = {FeedCheckpointKey: feed.take_checkpoint}
     await look.each("feed_checkpoint_unreadable", "feed_checkpoints", kinds, "feed", "checkpoints", todo=_DERIVED)
     await look.each("feed_page_unreadable", "feed_pages", {FeedPageKey: feed.take_page}, "feed", "pages", todo=_LOST)
     feed.end()

@@ -20,7 +20,7 @@ from arco.storage.keys import (
     WorkspaceKey,
 )
 from arco.storage.lease import LeaseCodec
-from arco.storage.looking import Look
+from arco.storage.looking import Look, readable
 from arco.storage.port import Object
 
 
@@ -28,9 +28,9 @@ async def verify_requests(look: Look) -> None:
     await look.each("transaction_unreadable", "transactions", {TransactionKey: _judge_transaction}, "iceberg_transactions")
     await look.each("intent_unreadable", "staged_intents", {StagedIntentKey: _judge_intent}, "iceberg_staged")
     await look.each("marker_unreadable", "markers", {MarkerKey: _judge_marker}, "iceberg_idempotency")
-    await look.each("lease_unreadable", "leases", {LeaseKey: _judge_lease}, "core", "locks")
-    await look.one("told_unreadable", "documents", ToldKey(look.scope), _judge_told)
-    await look.one("workspace_unreadable", "documents", WorkspaceKey(look.scope), _judge_workspace)
+    await look.each("lease_unreadable", "leases", {LeaseKey: readable(LeaseCodec())}, "core", "locks")
+    await look.one("told_unreadable", "documents", ToldKey(look.scope), readable(MarkCodec()))
+    await look.one("workspace_unreadable", "documents", WorkspaceKey(look.scope), readable(WorkspaceCodec()))
 
 
 def _judge_transaction(key: TransactionKey, found: Object) -> None:
@@ -49,15 +49,3 @@ def _judge_marker(key: MarkerKey, found: Object) -> None:
     marker = decoded(found, MarkerCodec(), str(key)).value
     if RequestKey(marker.key, marker.operation, marker.request_hash).hash != key.key_hash:
         raise CorruptObject(f"{key} is the marker of another key")
-
-
-def _judge_lease(key: LeaseKey, found: Object) -> None:
-    decoded(found, LeaseCodec(), str(key))
-
-
-def _judge_told(key: ToldKey, found: Object) -> None:
-    decoded(found, MarkCodec(), str(key))
-
-
-def _judge_workspace(key: WorkspaceKey, found: Object) -> None:
-    decoded(found, WorkspaceCodec(), str(key))

@@ -22,9 +22,9 @@ from arco.kernel.errors import AskOperator, BeyondReach, CorruptObject
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import ConsumedListId
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
-from arco.storage.cas import Held, decoded
+from arco.storage.cas import Held
 from arco.storage.keys import ConsumedKey, DeadLetterKey, Head, HintKey, parse
-from arco.storage.looking import Look
+from arco.storage.looking import Look, readable
 from arco.storage.port import Object
 
 _REBUILD = "rebuild the head from the ledger (arco rebuild), or restore it from a backup or a copy of the root"
@@ -38,7 +38,7 @@ async def verify_fold(look: Look, heads: Heads) -> None:
     for head in FOLDED_FROM:
         await _HeadChain(look, heads, head, partial(heads.manifest, head), named.get(head.value)).walk()
     await look.each("dead_letter_unreadable", "dead_letters", {DeadLetterKey: _judge_letter}, "dead_letters")
-    await look.each("hint_unreadable", "hints", {HintKey: _judge_hint}, "hints", todo=_HINT)
+    await look.each("hint_unreadable", "hints", {HintKey: readable(HintCodec())}, "hints", todo=_HINT)
 
 
 class _Chain(Generic[C]):
@@ -198,7 +198,3 @@ def _judge_letter(key: DeadLetterKey, found: Object) -> None:
 def _is_called_right(key: DeadLetterKey, letter: DeadLetter) -> bool:
     """Bytes that were no text are not in the letter: its name cannot be made again from it."""
     return "\ufffd" in letter.line or letter_hash(key.segment, letter.event_id, letter.line.encode()) == key.letter
-
-
-def _judge_hint(key: HintKey, found: Object) -> None:
-    decoded(found, HintCodec(), str(key))

@@ -196,10 +196,9 @@ def _wish(asked: AskedRun) -> AskedRun:
 
 
 def decode_asked(name: str, data: bytes, kind: type[T]) -> T:
-    wanted = _FORMAT if kind is AskedRun else _VERDICT_FORMAT
     try:
         header = _HEADER.decode(data)
-        if (header.format, header.format_version) != (wanted, _FORMAT_VERSION):
+        if (header.format, header.format_version) != (_FORMATS[kind], _FORMAT_VERSION):
             raise UnknownFormat(f"{name} is {header.format} version {header.format_version}")
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -212,4 +211,5 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 _HEADER = msgspec.json.Decoder(_Header)
+_FORMATS: dict[type, str] = {AskedRun: _FORMAT, AskedVerdict: _VERDICT_FORMAT}
 _ENCODER = msgspec.json.Encoder(enc_hook=str, order="deterministic")

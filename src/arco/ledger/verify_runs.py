@@ -1,4 +1,4 @@
-"""The logs of runs, looked at again: each entry can be read, none is missing, they fold on the plan; and runs that were asked for.
+"""The logs of runs, looked at again: each entry can be read, none is missing, they fold on the plan; and runs that were wanted.
 
 A run that is deleted leaves a closed marker, and what is left of its objects may be any part of them: then nothing is missed. A
 run that was planned and never created has a plan and no log.
@@ -64,8 +64,7 @@ class _Run:
 
     async def check(self) -> None:
         await self._plan()
-        entries = {RunLogKey: self._take}
-        await self._look.each("run_entry_unreadable", "run_entries", entries, "runs", self._run, "log")
+        await self._look.each("run_entry_unreadable", "run_entries", {RunLogKey: self._take}, "runs", self._run, "log")
         await self._look.one("run_closed_unreadable", "runs_closed", self._closed, _judge_closed)
         if self._missing and await self._look.store.head(str(self._closed)) is None:
             for number in self._missing:

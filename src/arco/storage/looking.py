@@ -13,6 +13,7 @@ from typing import Any
 from arco.kernel.errors import AskOperator, FixRequest, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
 from arco.kernel.scope import Scope
+from arco.storage.cas import Codec, decoded
 from arco.storage.findings import Progress, Report, nobody
 from arco.storage.keys import Key, parse, prefix_of
 from arco.storage.paging import walk
@@ -93,6 +94,15 @@ class Look:
         self.report.count("unknown", strange)
         if strange > _UNKNOWN_SHOWN_MAX:
             self.report.note(f"unknown: {strange - _UNKNOWN_SHOWN_MAX} more objects")
+
+
+def readable(codec: Codec[Any]) -> Judge:
+    """For documents that are swung, and say nothing of their own names."""
+
+    def judge(key: Key, found: Object) -> None:
+        decoded(found, codec, str(key))
+
+    return judge
 
 
 def explained(name: str) -> Key | None:

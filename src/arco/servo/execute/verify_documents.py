@@ -20,7 +20,7 @@ from arco.servo.schedule.open_runs import OpenRunsCodec
 from arco.servo.schedule.pools import PoolCodec
 from arco.servo.schedule.schedule_state import StateCodec
 from arco.servo.schedule.starting import decode_request
-from arco.storage.cas import Codec, decoded
+from arco.storage.cas import decoded
 from arco.storage.keys import (
     DeploymentHeadKey,
     DeploymentKey,
@@ -35,7 +35,7 @@ from arco.storage.keys import (
     RunRequestKey,
     ScheduleKey,
 )
-from arco.storage.looking import RESTORE, Judge, Look
+from arco.storage.looking import RESTORE, Judge, Look, readable
 from arco.storage.port import Object
 
 _DEPLOY = "deploy the project again, or restore it from a backup or a copy of the root"
@@ -55,14 +55,14 @@ class _StoredFacts(msgspec.Struct, frozen=True):
 async def verify_documents(look: Look) -> None:
     await _verify_deployments(look)
     await look.each("run_plan_unreadable", "run_plans", {RunPlanKey: _judge_plan}, "runs")
-    await look.each("run_claim_unreadable", "run_claims", {RunClaimKey: _readable(ClaimCodec())}, "runs")
+    await look.each("run_claim_unreadable", "run_claims", {RunClaimKey: readable(ClaimCodec())}, "runs")
     await look.each("run_request_unreadable", "run_requests", {RunRequestKey: _judge_request}, "run_requests")
     await look.each("planning_facts_unreadable", "planning_facts", {PlanningSnapshotKey: _judge_facts}, "planning")
-    await look.each("schedule_unreadable", "schedules", {ScheduleKey: _readable(StateCodec())}, "schedules")
-    await look.each("pool_unreadable", "pools", {PoolKey: _readable(PoolCodec())}, "pools")
-    await look.each("decision_unreadable", "decisions", {HeldDecisionKey: _readable(DecisionCodec())}, "quarantine")
+    await look.each("schedule_unreadable", "schedules", {ScheduleKey: readable(StateCodec())}, "schedules")
+    await look.each("pool_unreadable", "pools", {PoolKey: readable(PoolCodec())}, "pools")
+    await look.each("decision_unreadable", "decisions", {HeldDecisionKey: readable(DecisionCodec())}, "quarantine")
     await look.each("dynamic_values_unreadable", "dynamic_values", {DynamicValuesKey: _judge_values}, "dynamic_partitions")
-    await look.one("open_runs_unreadable", "documents", OpenRunsKey(look.scope), _readable(OpenRunsCodec()))
+    await look.one("open_runs_unreadable", "documents", OpenRunsKey(look.scope), readable(OpenRunsCodec()))
 
 
 async def _verify_deployments(look: Look) -> None:
@@ -79,15 +79,6 @@ async def _verify_deployments(look: Look) -> None:
             if await look.store.head(key) is None:
                 what = f"deployment {wanted}, which {name} names, is missing ({key})"
                 look.find("deployment_missing", key, what, _DEPLOY if wanted == head.deployment else RESTORE)
-
-
-def _readable(codec: Codec[object]) -> Judge:
-    """For documents that say nothing of their own names."""
-
-    def judge(key: Key, found: Object) -> None:
-        decoded(found, codec, str(key))
-
-    return judge
 
 
 def _judge_deployment(key: DeploymentKey, found: Object) -> None:

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from arco.read.agreement import Disagreement
 
 _FILES = (("snapshots", "snapshot"), ("manifests", "manifest"), ("data_files", "data file"))
+_OTHERS = {
+    "fold": (("fold_manifests", "manifest"), ("fold_files", "file"), ("consumed_lists", "list"), ("dead_letters", "dead letter")),
+    "ledger": (("segments", "segment"), ("archived_segments", "archived segment")),
+    "requests": (("transactions", "transaction"), ("staged_intents", "staged table"), ("markers", "marker")),
+    "feed": (("feed_pages", "page"), ("feed_checkpoints", "checkpoint")),
+    "runs": (("runs", "run"), ("run_entries", "log record"), ("run_claims", "claim"), ("asked_runs", "asked run")),
+    "projects": (("deployments", "deployment"), ("schedules", "schedule"), ("planning_facts", "planning snapshot")),
+}  # fmt: skip
+"""What is counted beside the catalog itself, as people are told."""
 
 
 async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: bool) -> bool:
@@ -112,7 +121,7 @@ def _print_json(
 
 
 def _print(report: Report, *, deep: bool) -> None:
-    if report.counts:
+    if any(report.counts.values()):
         _print_counts(report.counts, deep=deep)
     for note in report.notes:
         say(f"  note: {note}")
@@ -151,6 +160,9 @@ def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
             f"{number('dropped'):,} dropped",
         ]
         say(f"  names     {', '.join(parts)}")
+    for kind, its in _OTHERS.items():
+        if any(number(word) for word, _ in its):
+            say(f"  {kind:<9} {', '.join(counted(number(word), said) for word, said in its)}")
     if number("under_way"):
         say(
             f"  under way {number('under_way'):,}: a drop, restore, registration or transaction that whoever comes next finishes"

@@ -21,7 +21,7 @@ from arco.fold.work import StateFile
 from arco.kernel.errors import AskOperator, BeyondReach, CorruptObject
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import ConsumedListId
-from arco.kernel.limits import VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
+from arco.kernel.limits import AS_OF_REACH_S, VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
 from arco.storage.cas import Held
 from arco.storage.keys import ConsumedKey, DeadLetterKey, Head, HintKey, parse
 from arco.storage.looking import Look, readable
@@ -31,12 +31,15 @@ _REBUILD = "rebuild the head from the ledger (arco rebuild), or restore it from 
 _HINT = "it is only a hint: take it away, and the next fold lists what there is"
 
 
-async def verify_fold(look: Look, heads: Heads) -> None:
-    """Everything of the fold. The root is read before the heads: what it names is at most as new as they are."""
-    cut = await _Chain(look, heads, Head.ROOT, heads.root_manifest).walk()
+async def verify_fold(look: Look, heads: Heads, reach_s: int = AS_OF_REACH_S) -> None:
+    """Everything of the fold that was not collected. `reach_s` is how far back anybody may ask today.
+
+    The root is read before the heads: what it names is at most as new as they are.
+    """
+    cut = await _Chain(look, heads, Head.ROOT, heads.root_manifest, reach_s).walk()
     named = {} if cut is None else {one.head: one.manifest for one in cut.heads}
     for head in FOLDED_FROM:
-        await _HeadChain(look, heads, head, partial(heads.manifest, head), named.get(head.value)).walk()
+        await _HeadChain(look, heads, head, partial(heads.manifest, head), reach_s, named.get(head.value)).walk()
     await look.each("dead_letter_unreadable", "dead_letters", {DeadLetterKey: _judge_letter}, "dead_letters")
     await look.each("hint_unreadable", "hints", {HintKey: readable(HintCodec())}, "hints", todo=_HINT)
 
@@ -45,12 +48,19 @@ class _Chain(Generic[C]):
     """The manifests of one head, the newest first."""
 
     def __init__(
-        self, look: Look, heads: Heads, head: Head, load: Callable[[Link], Awaitable[C]], cut: Link | None = None
+        self,
+        look: Look,
+        heads: Heads,
+        head: Head,
+        load: Callable[[Link], Awaitable[C]],
+        reach_s: int,
+        cut: Link | None = None,
     ) -> None:
         self._look = look
         self._heads = heads
         self._head = head
         self._load = load
+        self._reach_s = reach_s
         self._cut = cut
         self._done = 0
 
@@ -67,13 +77,17 @@ class _Chain(Generic[C]):
             if manifest is None:
                 return newest
             if newest is None:
-                newest, oldest_ms = manifest, self._heads.clock.now_ms() - manifest.reach_s * 1000
+                newest, oldest_ms = manifest, self._oldest_ms(manifest)
             if manifest is newest or after_ms > oldest_ms:
                 await self.look_below(manifest)
             after_ms = manifest.published_ms
             self._pass(link)
             link = manifest.previous
         return newest
+
+    def _oldest_ms(self, newest: C) -> int:
+        """What was published before may be gone: by what was promised then, or by what is promised now."""
+        return self._heads.clock.now_ms() - min(newest.reach_s, self._reach_s) * 1000
 
     async def look_below(self, manifest: C) -> None:
         """A cut names manifests, and those are looked at where their heads are."""

@@ -19,6 +19,7 @@ from arco.storage.findings import Progress, Report
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
+from arco.surface.cli.settings import load_settings
 
 if TYPE_CHECKING:
     from arco.read.agreement import Disagreement
@@ -39,6 +40,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
     """Print every finding; True if there are none."""
     repairs = Repairs()
     disagreements: tuple[Disagreement, ...] = ()
+    reach_s = load_settings(where.root, list(where.options), where.folder).retention.reach_s
     async with opened(where) as at:
         if not json:
             say(f"Verifying {at.warehouse} in {at.root}")
@@ -46,7 +48,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
             repairs = await _repaired(at)
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
-            await import_module("arco.surface.cli.looking_over").look_over(at.catalog, report, progress)
+            await import_module("arco.surface.cli.looking_over").look_over(at.catalog, report, progress, reach_s)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements

@@ -18,7 +18,7 @@ from arco.fold.manifests import C, Link, ListRef, Manifest
 from arco.fold.notifying import HintCodec
 from arco.fold.tables import FOLDED_FROM
 from arco.fold.work import StateFile
-from arco.kernel.errors import AskOperator, BeyondReach, CorruptObject
+from arco.kernel.errors import BeyondReach, CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import ConsumedListId
 from arco.kernel.limits import AS_OF_REACH_S, VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
@@ -107,7 +107,7 @@ class _Chain(Generic[C]):
         head = self._heads.object(self._head)
         try:
             held = await head.read()
-        except AskOperator as error:
+        except (CorruptObject, UnknownFormat) as error:
             self._look.find("fold_head_unreadable", head.key, error.message, _REBUILD)
             return None
         if held is None and self._cut is not None:
@@ -124,7 +124,7 @@ class _Chain(Generic[C]):
             if needed:
                 what = f"manifest {link.sequence} of the fold of {self._head} is missing ({name})"
                 self._look.find("fold_manifest_missing", name, what, _REBUILD)
-        except AskOperator as error:
+        except (CorruptObject, UnknownFormat) as error:
             self._look.find("fold_manifest_unreadable", name, error.message, _REBUILD)
             if link.sequence > 1:
                 self._look.report.note(f"what {self._head} published before manifest {link.sequence} was not looked at")
@@ -169,7 +169,7 @@ class _HeadChain(_Chain[Manifest]):
             return
         try:
             one = decode_list(found.data, ref, key)
-        except AskOperator as error:
+        except (CorruptObject, UnknownFormat) as error:
             self._look.find("consumed_list_unreadable", key, error.message, _REBUILD)
             return
         if (one.head, one.list, len(one.names)) != (self._head.value, ref.list, ref.names):

@@ -68,8 +68,8 @@ class Look:
             # Decoders step over what they do not know, whatever bytes are there: that all of it is text is looked at here.
             found.data.decode()
             judge(key, found)
-        except UnicodeDecodeError as error:
-            self.find(code, found.info.key, f"it is no text: {error}", todo)
+        except (UnicodeDecodeError, RecursionError) as error:
+            self.find(code, found.info.key, f"it does not parse: {error}", todo)
             return False
         except (AskOperator, FixRequest) as error:
             self.find(code, found.info.key, error.message, todo)

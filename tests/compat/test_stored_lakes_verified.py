@@ -165,8 +165,9 @@ def test_an_object_under_the_name_of_another_is_found(part: str, code: str, tmp_
     assert found_in(folder) == [(code, other.relative_to(folder).as_posix())]
 
 
-def test_a_log_that_is_damaged_in_one_entry_is_not_blamed_in_those_behind_it(lake: Lake) -> None:
-    name = damaged(lake.folder, "log/00000003.json", cut_short)
+@pytest.mark.parametrize("damage", [cut_short, no_text])
+def test_a_log_that_is_damaged_in_one_entry_is_not_blamed_in_those_behind_it(lake: Lake, damage: Damage) -> None:
+    name = damaged(lake.folder, "log/00000003.json", damage)
     assert found_in(lake.folder) == [("run_entry_unreadable", name)]
 
 

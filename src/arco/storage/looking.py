@@ -65,9 +65,9 @@ class Look:
 
     def _judged(self, code: str, judge: Judge, key: Key, found: Object, todo: str) -> bool:
         try:
+            judge(key, found)
             # Decoders step over what they do not know, whatever bytes are there: that all of it is text is looked at here.
             found.data.decode()
-            judge(key, found)
         except (UnicodeDecodeError, RecursionError) as error:
             self.find(code, found.info.key, f"it does not parse: {error}", todo)
             return False

@@ -1,7 +1,7 @@
 """A stored root is whole, byte for byte, in the eyes of today's verification; and damage to it is seen."""
 
-from arco.catalog.findings import Report
 from arco.catalog.verify import verify
+from arco.storage.findings import Report
 from tests.compat.roots import Root, chain, with_catalog
 from tests.compat.story import SCOPE
 

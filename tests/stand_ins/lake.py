@@ -8,7 +8,6 @@ import msgspec
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.findings import Report
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Description, Inventory, NewTable, Place
 from arco.catalog.manifest import Author, Commit, Manifest, decode_commit
@@ -21,6 +20,7 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
+from arco.storage.findings import Report
 from arco.storage.memory import MemoryStore
 from arco.storage.paging import walk
 from arco.storage.port import Always

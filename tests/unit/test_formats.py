@@ -109,12 +109,12 @@ CODECS: dict[str, Codec[Any]] = {
     "manifest": ManifestCodec(),
     "told": untold.MarkCodec(),
     "pointer": pointer._PointerCodec(),
-    "marker": idempotency._MarkerCodec(),
-    "transaction": transaction_records._RecordCodec(),
-    "lease": lease._LeaseCodec(),
-    "cas-object": lease._LeaseCodec(),
+    "marker": idempotency.MarkerCodec(),
+    "transaction": transaction_records.RecordCodec(),
+    "lease": lease.LeaseCodec(),
+    "cas-object": lease.LeaseCodec(),
     "deployment-head": deploying.HeadCodec(),
-    "dynamic-values": dynamic_values._Codec(),
+    "dynamic-values": dynamic_values.DynamicValuesCodec(),
     "open-runs": open_runs.OpenRunsCodec(),
     "pool": pools.PoolCodec(),
     "schedule": schedule_state.StateCodec(),
@@ -266,7 +266,7 @@ def test_the_header_of_every_shared_document_is_documented() -> None:
 
 def test_the_fields_of_a_lease_are_documented() -> None:
     described = {row[0].strip("`") for row in ALL_SECTIONS["lease"]["Lease"]}
-    assert described == set(lease._LeaseCodec().encode(lease.LeaseState(None, 0))[1])
+    assert described == set(lease.LeaseCodec().encode(lease.LeaseState(None, 0))[1])
 
 
 # Names, versions, limits, files

@@ -80,7 +80,7 @@ class FeedPages:
     async def read(self, number: int) -> FeedPage | None:
         key = str(FeedPageKey(self._scope, number))
         found = await self._store.get(key)
-        return None if found is None else _decoded(found.data, key, FeedPage)
+        return None if found is None else decode_fed(found.data, key, FeedPage)
 
     async def read_on(self, fed: Fed) -> None:
         """Take in every page that is there after what is known."""
@@ -110,7 +110,7 @@ class FeedPages:
         found = None if last is None else await self._store.get(str(last))
         if found is None:
             return Fed()
-        kept = _decoded(found.data, str(last), FeedCheckpoint)
+        kept = decode_fed(found.data, str(last), FeedCheckpoint)
         return Fed(kept.number, kept.names, set(kept.receipts), dict(kept.tables))
 
     async def write_checkpoint(self, fed: Fed) -> None:
@@ -125,10 +125,10 @@ class FeedPages:
         return await put_settled(self._store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
 
 
-def _decoded(data: bytes, key: str, kind: type[T]) -> T:
+def decode_fed(data: bytes, key: str, kind: type[T]) -> T:
     try:
         found = msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is no {kind.__name__}: {error}") from error
     if found.format_version != 1:
         raise UnknownFormat(f"{key} has format version {found.format_version}", hint="update this Arco")

@@ -95,7 +95,7 @@ class Marker(msgspec.Struct, frozen=True):
         return Tried(self.metadata_location, self.base_commit_number, number, self.minted_ms)
 
 
-class _MarkerCodec:
+class MarkerCodec:
     format = "arco.idempotency_marker"
 
     def encode(self, value: Marker) -> tuple[int, dict[str, Any]]:
@@ -171,7 +171,7 @@ class Markers:
 
     def object(self, key: RequestKey) -> CasObject[Marker]:
         name = str(MarkerKey(self._scope, KeyHash(key.hash)))
-        return CasObject(self._store, name, _MarkerCodec(), self._clock, self._entropy)
+        return CasObject(self._store, name, MarkerCodec(), self._clock, self._entropy)
 
     async def claim(self, key: RequestKey, marker: Marker) -> Held[Marker] | None:
         """Write the first marker of a key; None if there is one already.

@@ -16,7 +16,6 @@ import msgspec
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import write_base
-from arco.catalog.findings import Report, nobody
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
@@ -26,6 +25,7 @@ from arco.catalog.verify_state import load_state
 from arco.kernel.errors import ArcoError, CorruptObject, NotFound
 from arco.kernel.limits import UPKEEP_HISTORY_READS_MAX
 from arco.ledger.receipts import Published, decode_receipt
+from arco.storage.findings import Report, nobody
 from arco.storage.keys import Phase, prefix_of
 from arco.storage.paging import walk
 

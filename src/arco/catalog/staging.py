@@ -209,15 +209,17 @@ class Staging:
     async def _intent(self, uuid: str) -> Intent | None:
         name = str(StagedIntentKey(self._ws.scope, TableUuid(uuid)))
         found = await self._ws.tier1.store.get(name)
-        if found is None:
-            return None
-        try:
-            intent = msgspec.json.decode(found.data, type=Intent)
-        except msgspec.DecodeError as error:
-            raise CorruptObject(f"{name} is not an intent: {error}") from error
-        if intent.format_version != 1:
-            raise UnknownFormat(f"{name} has format version {intent.format_version}")
-        return intent
+        return None if found is None else decode_intent(found.data, name)
+
+
+def decode_intent(data: bytes, name: str) -> Intent:
+    try:
+        intent = msgspec.json.decode(data, type=Intent)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"{name} is not an intent: {error}") from error
+    if intent.format_version != 1:
+        raise UnknownFormat(f"{name} has format version {intent.format_version}")
+    return intent
 
 
 def assigned_uuid(request: CommitTable) -> str | None:

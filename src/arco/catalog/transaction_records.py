@@ -73,7 +73,7 @@ class Record(msgspec.Struct, frozen=True):
         return self.status is Status.PREPARING and self.attempt == attempt
 
 
-class _RecordCodec:
+class RecordCodec:
     format = "arco.transaction"
 
     def encode(self, value: Record) -> tuple[int, dict[str, Any]]:
@@ -103,7 +103,7 @@ class Records:
         return str(TransactionKey(self._scope, TransactionId(tx_id)))
 
     def object(self, tx_id: str) -> CasObject[Record]:
-        return CasObject(self._store, self.key(tx_id), _RecordCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self.key(tx_id), RecordCodec(), self._clock, self._entropy)
 
     async def read(self, tx_id: str) -> Held[Record] | None:
         """The record. None only if there definitely is none."""

@@ -9,7 +9,6 @@ is looked at is the catalog as of the manifest that was read first.
 import asyncio
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.findings import Progress, Report, nobody
 from arco.catalog.manifest import Manifest
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.names import Names
@@ -21,6 +20,7 @@ from arco.catalog.verify_state import load_state
 from arco.catalog.verify_tables import TableCheck
 from arco.kernel.errors import AskOperator
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.storage.findings import Progress, Report, nobody
 from arco.storage.keys import prefix_of
 
 _RESTORE = "restore it from a backup or a copy of the root; nothing else can be looked at without it"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from arco.catalog.findings import Progress, Report
 from arco.catalog.manifest import Commit, Manifest, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.read_ahead import ReadAhead
@@ -18,6 +17,7 @@ from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CommitId, clip
 from arco.kernel.scope import Scope
+from arco.storage.findings import Progress, Report
 from arco.storage.keys import CatalogCommitKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore

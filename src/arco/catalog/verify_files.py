@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.findings import Progress, Report
 from arco.catalog.model import Entry
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
@@ -17,6 +16,7 @@ from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.storage.findings import Progress, Report
 from arco.storage.paging import walk
 
 _RESTORE = "restore it from a backup or a copy of the root; or roll the table back to a snapshot that is whole"

@@ -8,13 +8,13 @@ import asyncio
 from collections import Counter, defaultdict
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.findings import Progress, Report
 from arco.catalog.model import Entry
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.kernel.errors import CorruptObject, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
 from arco.ledger.receipts import Published, Receipt, SourceKind, decode_receipt
+from arco.storage.findings import Progress, Report
 from arco.storage.keys import Phase, ReceiptKey, parse, prefix_of
 from arco.storage.paging import walk
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from arco.catalog.findings import Report
 from arco.catalog.manifest import Manifest, StateFile
 from arco.catalog.names import Draft, Names
 from arco.catalog.state_files import load_into
 from arco.kernel.errors import ArcoError, CorruptObject
 from arco.kernel.fingerprint import content_hash
+from arco.storage.findings import Report
 from arco.storage.port import ObjectStore
 
 _RESTORE = "restore it from a backup or a copy of the root; the chain of commits still says what it held"

@@ -8,7 +8,6 @@ That is no damage, and is counted as being under way.
 from typing import Any
 
 from arco.catalog.catalog import Catalog
-from arco.catalog.findings import Report
 from arco.catalog.model import Entry, Kind
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
@@ -17,6 +16,7 @@ from arco.catalog.subject import Subject
 from arco.kernel.errors import AskOperator, InvalidInput, TooLarge
 from arco.ledger.receipts import commit_key
 from arco.storage.cas import Held
+from arco.storage.findings import Report
 
 _RESTORE = "restore it from a backup or a copy of the root"
 

@@ -15,7 +15,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import BrokenInvariant, CorruptObject, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.ids import KeyHash
+from arco.kernel.ids import KeyHash, SegmentId
 from arco.kernel.limits import FOLD_READS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.keys import ArchivedSegmentKey, DeadLetterKey, Head, SegmentKey, parse, prefix_of
@@ -58,18 +58,19 @@ async def letters(
     for start in range(0, len(keys), FOLD_READS_MAX):
         some = keys[start : start + FOLD_READS_MAX]
         stored = await asyncio.gather(*map(store.get, some))
-        found += [_letter(key, one.data) for key, one in zip(some, stored, strict=True) if one is not None]
+        whole = [decode_letter(one.data, key) for key, one in zip(some, stored, strict=True) if one is not None]
+        found += [msgspec.structs.replace(one, line=one.line[:_LINE_SHOWN_MAX]) for one in whole]
     return LetterPage(items=tuple(found), next_cursor=page.next_after and page.next_after.removeprefix(prefix))
 
 
-def _letter(key: str, data: bytes) -> DeadLetter:
+def decode_letter(data: bytes, key: str) -> DeadLetter:
     try:
         found = msgspec.json.decode(data, type=DeadLetter)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is no dead letter: {error}") from error
     if (found.format, found.format_version) != (FORMAT, FORMAT_VERSION):
         raise UnknownFormat(f"{key} is {found.format} version {found.format_version}")
-    return msgspec.structs.replace(found, line=found.line[:_LINE_SHOWN_MAX])
+    return found
 
 
 def letter_key(scope: Scope, head: Head, refused: Refused) -> DeadLetterKey:
@@ -77,8 +78,12 @@ def letter_key(scope: Scope, head: Head, refused: Refused) -> DeadLetterKey:
     segment = parse(refused.segment)
     if not isinstance(segment, SegmentKey | ArchivedSegmentKey):
         raise BrokenInvariant(f"{refused.segment} is no segment")
-    about = fingerprint("dead letter", segment.segment, refused.event_id or "", refused.line)
-    return DeadLetterKey(scope, head, segment.segment, KeyHash(about))
+    return DeadLetterKey(scope, head, segment.segment, letter_hash(segment.segment, refused.event_id, refused.line))
+
+
+def letter_hash(segment: SegmentId, event_id: str | None, line: bytes) -> KeyHash:
+    """What a letter is called by: what was refused."""
+    return KeyHash(fingerprint("dead letter", segment, event_id or "", line))
 
 
 async def write_letters(

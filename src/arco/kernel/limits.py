@@ -385,6 +385,9 @@ TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
 # Objects that a verification reads ahead while it walks a chain.
 VERIFY_READ_AHEAD_MAX = 32
 
+# Bytes that a verification reads at once where objects may be large; one that is larger is read alone.
+VERIFY_READ_BYTES_MAX = 64 * 1024 * 1024
+
 # One object of a run's log: it is read whole by everybody who follows the run.
 RUN_LOG_BYTES_MAX = 8 * 1024 * 1024
 

@@ -134,12 +134,12 @@ class AskedRuns:
     async def read(self, request: KeyHash) -> AskedRun | None:
         name = str(AskedRunKey(self.scope, request))
         found = await self.store.get(name)
-        return None if found is None else _decoded(name, found.data, AskedRun, _FORMAT)
+        return None if found is None else decode_asked(name, found.data, AskedRun)
 
     async def verdict(self, request: KeyHash) -> AskedVerdict | None:
         name = str(AskedVerdictKey(self.scope, request))
         found = await self.store.get(name)
-        return None if found is None else _decoded(name, found.data, AskedVerdict, _VERDICT_FORMAT)
+        return None if found is None else decode_asked(name, found.data, AskedVerdict)
 
     async def decide(self, wanted: AskedVerdict) -> AskedVerdict:
         """The verdict that counts: ours, or one that was there before."""
@@ -195,10 +195,10 @@ def _wish(asked: AskedRun) -> AskedRun:
     return msgspec.structs.replace(asked, who="", asked_ms=0, seal=None)
 
 
-def _decoded(name: str, data: bytes, kind: type[T], wanted: str) -> T:
+def decode_asked(name: str, data: bytes, kind: type[T]) -> T:
     try:
         header = _HEADER.decode(data)
-        if (header.format, header.format_version) != (wanted, _FORMAT_VERSION):
+        if (header.format, header.format_version) != (_FORMATS[kind], _FORMAT_VERSION):
             raise UnknownFormat(f"{name} is {header.format} version {header.format_version}")
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -211,4 +211,5 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 _HEADER = msgspec.json.Decoder(_Header)
+_FORMATS: dict[type, str] = {AskedRun: _FORMAT, AskedVerdict: _VERDICT_FORMAT}
 _ENCODER = msgspec.json.Encoder(enc_hook=str, order="deterministic")

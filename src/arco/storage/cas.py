@@ -191,31 +191,37 @@ class CasObject(Generic[T]):
         return data
 
     def _decode(self, found: Object) -> Held[T]:
-        fields = self._fields(found)
-        try:
-            header = {name: fields.pop(name) for name in _HEADER}
-            recent = tuple(WriteId(one) for one in header["recent_write_ids"])
-            write_id = WriteId(header["write_id"])
-            generation, epoch = int(header["generation"]), int(header["epoch"])
-        except (KeyError, TypeError, ValueError, InvalidInput) as error:
-            raise CorruptObject(f"{self.key} has no valid header: {error}") from error
-        if header["format"] != self._codec.format:
-            raise UnknownFormat(f"{self.key} is {header['format']!r}, not {self._codec.format!r}")
-        try:
-            value = self._codec.decode(header["format_version"], fields)
-        except (CorruptObject, UnknownFormat) as error:
-            # What is wrong is the document's business; which object it is of, only we know.
-            raise type(error)(f"{self.key}: {error.message}", hint=error.hint) from error
-        return Held(value, found.version, generation, write_id, recent, epoch)
+        return decoded(found, self._codec, self.key)
 
-    def _fields(self, found: Object) -> dict[str, Any]:
-        try:
-            fields = msgspec.json.decode(found.data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CorruptObject(f"{self.key} does not parse: {error}") from error
-        if not isinstance(fields, dict):
-            raise CorruptObject(f"{self.key} is not a JSON object")
-        return fields
+
+def decoded(found: Object, codec: Codec[T], key: str) -> Held[T]:
+    """A document with its header, from the object that lies there. Raises what names the object."""
+    fields = _fields(found, key)
+    try:
+        header = {name: fields.pop(name) for name in _HEADER}
+        recent = tuple(WriteId(one) for one in header["recent_write_ids"])
+        write_id = WriteId(header["write_id"])
+        generation, epoch = int(header["generation"]), int(header["epoch"])
+    except (KeyError, TypeError, ValueError, InvalidInput) as error:
+        raise CorruptObject(f"{key} has no valid header: {error}") from error
+    if header["format"] != codec.format:
+        raise UnknownFormat(f"{key} is {header['format']!r}, not {codec.format!r}")
+    try:
+        value = codec.decode(header["format_version"], fields)
+    except (CorruptObject, UnknownFormat) as error:
+        # What is wrong is the document's business; which object it is of, only we know.
+        raise type(error)(f"{key}: {error.message}", hint=error.hint) from error
+    return Held(value, found.version, generation, write_id, recent, epoch)
+
+
+def _fields(found: Object, key: str) -> dict[str, Any]:
+    try:
+        fields = msgspec.json.decode(found.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CorruptObject(f"{key} does not parse: {error}") from error
+    if not isinstance(fields, dict):
+        raise CorruptObject(f"{key} is not a JSON object")
+    return fields
 
 
 def _plain(value: object) -> str:

@@ -25,7 +25,7 @@ class LeaseState:
     expires_ms: int
 
 
-class _LeaseCodec:
+class LeaseCodec:
     format = "arco.lease"
 
     def encode(self, value: LeaseState) -> tuple[int, dict[str, Any]]:
@@ -62,7 +62,7 @@ class Lease:
         *,
         ttl_s: float = 30.0,
     ) -> None:
-        self._object = CasObject(store, key, _LeaseCodec(), clock, entropy)
+        self._object = CasObject(store, key, LeaseCodec(), clock, entropy)
         self._holder = holder
         self._clock = clock
         self._ttl_ms = int(ttl_s * 1000)

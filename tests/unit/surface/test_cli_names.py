@@ -386,6 +386,19 @@ def test_verify_of_a_damaged_root(arco: Shell, folder: Path) -> None:
     assert [one["code"] for one in plain.json["findings"]] == ["pointer_missing"]
 
 
+def test_verify_reads_what_lies_beside_the_catalog(arco: Shell, folder: Path) -> None:
+    page = folder / "lake/default/default/_catalog/feed/pages/000000000001.json"
+    page.parent.mkdir(parents=True)
+    page.write_text("{}")
+    (page.parent / "mine.txt").write_text("")
+    ended = arco("verify")
+    assert ended.code == 1
+    assert "  feed      1 page, 0 checkpoints" in ended.out
+    assert "  note: unknown: default/default/_catalog/feed/pages/mine.txt is no object of Arco" in ended.out
+    name = page.relative_to(folder / "lake").as_posix()
+    assert [one["subject"] for one in arco("verify", "--json").json["findings"]] == [name]
+
+
 def test_verify_of_nothing(arco: Shell) -> None:
     ended = arco("verify", "--root", "other")
     assert ended.code == 0

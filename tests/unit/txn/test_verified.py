@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from arco.catalog.findings import Report
 from arco.catalog.verify import verify
+from arco.storage.findings import Report
 from arco.storage.port import Always
 from unit.catalog.ground import METADATA, Ground, story
 from unit.txn.test_creations import undecided

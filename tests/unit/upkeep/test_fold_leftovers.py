@@ -6,13 +6,18 @@ import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.fold.folding import Folding
+from arco.fold.heads import Heads
 from arco.fold.rebuilding import rebuild
 from arco.fold.time_travel import manifest_as_of
+from arco.fold.verify_fold import verify_fold
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import ArcoError, BeyondReach
+from arco.kernel.limits import AS_OF_REACH_S
 from arco.ledger.reading import events
 from arco.ledger.stats import domain_stats
+from arco.storage.findings import Report as Findings
 from arco.storage.keys import Domain, Head
+from arco.storage.looking import Look
 from arco.storage.port import Absent
 from arco.upkeep.passes import jobs_named, upkeep_pass
 from arco.upkeep.report import Report
@@ -35,6 +40,13 @@ class FoldGround(Ground):
         if failed:
             raise ArcoError(failed[0])
         return {report.kind: report for report in reports}
+
+    async def missed(self, reach_s: int = AS_OF_REACH_S) -> list[str]:
+        """What verify does not find of the fold."""
+        found = Findings()
+        heads = Heads(self.store, SCOPE, self.clock, SeededEntropy("verifier"))
+        await verify_fold(Look(self.store, SCOPE, found), heads, reach_s)
+        return [one.subject for one in found.findings if one.code.endswith("_missing")]
 
     async def publish(self, folding: Folding, *values: str) -> Any:
         await self.append(*values)
@@ -145,6 +157,22 @@ async def test_states_within_reach_can_be_asked_for_and_older_ones_go():
         await manifest_as_of(fresh.heads, Head.ICEBERG, now_ms - 40 * DAY_S * 1000)
     assert set(ground.store.named("/state/iceberg/")) <= set(files)
     await ground.publish(fresh, "a99")
+
+
+@story
+async def test_what_was_collected_is_not_missed_and_what_is_lost_is():
+    ground = FoldGround()
+    folding = ground.folding()
+    for day in range(80):
+        await ground.publish(folding, f"a{day}")
+        ground.later(DAY_S)
+    await ground.upkeep("state")
+    assert await ground.missed() == []
+    lost = [ground.store.named(f"/{part}/iceberg/")[-1] for part in ("consumed", "state")]
+    for name in lost:
+        await ground.store.delete(name)
+    assert sorted(await ground.missed()) == sorted(lost)
+    assert await ground.missed(reach_s=90 * DAY_S) == await ground.missed(), "the manifests say how far they reach"
 
 
 @story

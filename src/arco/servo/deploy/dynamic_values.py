@@ -31,7 +31,7 @@ class DynamicValues(msgspec.Struct, frozen=True):
     values: tuple[Value, ...] = ()
 
 
-class _Codec:
+class DynamicValuesCodec:
     format = "arco.dynamic_values"
 
     def encode(self, value: DynamicValues) -> tuple[int, dict[str, Any]]:
@@ -89,7 +89,7 @@ class DynamicDimensions:
     def _object(self, asset_id: str, dimension: str) -> CasObject[DynamicValues]:
         name = KeyHash(fingerprint("dynamic dimension", dimension))
         key = str(DynamicValuesKey(self._scope, AssetId(asset_id), name))
-        return CasObject(self._store, key, _Codec(), self._clock, self._entropy)
+        return CasObject(self._store, key, DynamicValuesCodec(), self._clock, self._entropy)
 
 
 def _marked(value: Value) -> tuple[str, Value]:

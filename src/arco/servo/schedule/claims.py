@@ -37,7 +37,7 @@ class Claim(msgspec.Struct, frozen=True):
     moved_ms: int = 0
 
 
-class _ClaimCodec:
+class ClaimCodec:
     format = "arco.run_claim"
 
     def encode(self, value: Claim) -> tuple[int, dict[str, Any]]:
@@ -107,4 +107,4 @@ class Claims:
 
     def _object(self, task: str) -> CasObject[Claim]:
         key = str(RunClaimKey(self.scope, self.run, TaskId(task)))
-        return CasObject(self.store, key, _ClaimCodec(), self.clock, self.entropy)
+        return CasObject(self.store, key, ClaimCodec(), self.clock, self.entropy)

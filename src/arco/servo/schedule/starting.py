@@ -78,7 +78,7 @@ class RunRequest:
             )
 
 
-class _Request(msgspec.Struct, frozen=True):
+class RunKeyed(msgspec.Struct, frozen=True):
     """Which run a key stands for."""
 
     format: str
@@ -170,7 +170,7 @@ async def _run_of(
 ) -> RunId:
     """The run that a key stands for: the fresh one, if nobody used the key before."""
     name = _key_name(scope, request)
-    ours = _Request(_FORMAT, _FORMAT_VERSION, str(fresh), fingerprint("run about", request.about))
+    ours = RunKeyed(_FORMAT, _FORMAT_VERSION, str(fresh), fingerprint("run about", request.about))
     match await put_settled(store, name, msgspec.json.encode(ours), Absent(), clock=clock, entropy=entropy):
         case Landed():
             return fresh
@@ -188,14 +188,19 @@ def _key_name(scope: Scope, request: RunRequest) -> str:
     return str(RunRequestKey(scope, KeyHash(fingerprint("run request", request.idempotency_key or ""))))
 
 
-def _meant(name: str, data: bytes, request: RunRequest) -> RunId:
-    """The run that a stored key says, if it was given for the same."""
+def decode_request(data: bytes, name: str) -> RunKeyed:
     try:
-        theirs = msgspec.json.decode(data, type=_Request)
-    except msgspec.DecodeError as error:
+        theirs = msgspec.json.decode(data, type=RunKeyed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{name} does not say which run it stands for: {error}") from error
     if (theirs.format, theirs.format_version) != (_FORMAT, _FORMAT_VERSION):
         raise UnknownFormat(f"{name} is {theirs.format} version {theirs.format_version}")
+    return theirs
+
+
+def _meant(name: str, data: bytes, request: RunRequest) -> RunId:
+    """The run that a stored key says, if it was given for the same."""
+    theirs = decode_request(data, name)
     if theirs.about != fingerprint("run about", request.about):
         raise KeyReused("this idempotency key was used for another run", hint="use a new key for a new run")
     return RunId(theirs.run)

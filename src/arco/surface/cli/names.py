@@ -165,10 +165,11 @@ def verify(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     allow_location: AllowLocation = None,
 ) -> None:
-    """Check everything that the catalog has written. Reads only, but for --repair; a server may run meanwhile.
+    """Check everything that Arco has written. Reads only, but for --repair; a server may run meanwhile.
 
     Walks the chain of commits and says where it breaks, checks the checksums of the state, makes the state again from the
-    commits and compares, and looks at the pointer and the metadata of every Iceberg table. Exits 0 if all is well, 1 if not.
+    commits and compares, and looks at the pointer and the metadata of every Iceberg table. Then reads the folded state, the
+    ledger, transactions, the feed of events, runs and deployments. Exits 0 if all is well, 1 if not.
 
     Examples:
 

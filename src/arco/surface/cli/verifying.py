@@ -10,26 +10,37 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from arco.catalog.findings import Progress, Report
 from arco.catalog.repairing import Repairs
 from arco.catalog.repairing import repair as repair_catalog
 from arco.catalog.verify import verify as verify_catalog
 from arco.fold.heads import Heads
 from arco.kernel.errors import ArcoError
+from arco.storage.findings import Progress, Report
 from arco.surface.cli.flags import Where
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_json, say
+from arco.surface.cli.settings import load_settings
 
 if TYPE_CHECKING:
     from arco.read.agreement import Disagreement
 
 _FILES = (("snapshots", "snapshot"), ("manifests", "manifest"), ("data_files", "data file"))
+_OTHERS = {
+    "fold": (("fold_manifests", "manifest"), ("fold_files", "file"), ("consumed_lists", "list"), ("dead_letters", "dead letter")),
+    "ledger": (("segments", "segment"), ("archived_segments", "archived segment")),
+    "requests": (("transactions", "transaction"), ("staged_intents", "staged table"), ("markers", "marker")),
+    "feed": (("feed_pages", "page"), ("feed_checkpoints", "checkpoint")),
+    "runs": (("runs", "run"), ("run_entries", "log record"), ("run_claims", "claim"), ("asked_runs", "asked run")),
+    "projects": (("deployments", "deployment"), ("schedules", "schedule"), ("planning_facts", "planning snapshot")),
+}  # fmt: skip
+"""What is counted beside the catalog itself, as people are told."""
 
 
 async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: bool) -> bool:
     """Print every finding; True if there are none."""
     repairs = Repairs()
     disagreements: tuple[Disagreement, ...] = ()
+    reach_s = load_settings(where.root, list(where.options), where.folder).retention.reach_s
     async with opened(where) as at:
         if not json:
             say(f"Verifying {at.warehouse} in {at.root}")
@@ -37,6 +48,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
             repairs = await _repaired(at)
         with _watched() as progress:
             report = await verify_catalog(at.catalog, deep=deep, progress=progress)
+            await import_module("arco.surface.cli.looking_over").look_over(at.catalog, report, progress, reach_s)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
     clean = report.clean and not disagreements
@@ -111,7 +123,7 @@ def _print_json(
 
 
 def _print(report: Report, *, deep: bool) -> None:
-    if report.counts:
+    if any(report.counts.values()):
         _print_counts(report.counts, deep=deep)
     for note in report.notes:
         say(f"  note: {note}")
@@ -150,6 +162,9 @@ def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
             f"{number('dropped'):,} dropped",
         ]
         say(f"  names     {', '.join(parts)}")
+    for kind, its in _OTHERS.items():
+        if any(number(word) for word, _ in its):
+            say(f"  {kind:<9} {', '.join(counted(number(word), said) for word, said in its)}")
     if number("under_way"):
         say(
             f"  under way {number('under_way'):,}: a drop, restore, registration or transaction that whoever comes next finishes"

@@ -26,6 +26,7 @@ class Report:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
+        self._told: set[tuple[str, str]] = set()
         self.counts: dict[str, int] = {}
 
     @property
@@ -34,6 +35,11 @@ class Report:
 
     def find(self, code: str, subject: str, what: str, todo: str) -> None:
         self.findings.append(Finding(code, subject, what, todo))
+        self._told.add((code, subject))
+
+    def tells(self, code: str, subject: str) -> bool:
+        """Whether this was found already."""
+        return (code, subject) in self._told
 
     def note(self, text: str) -> None:
         self.notes.append(text)

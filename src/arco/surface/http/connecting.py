@@ -122,7 +122,7 @@ def flink(place: Place) -> Recipe:
     }
     lines = ",\n".join(f"    '{key}' = '{value}'" for key, value in options.items())
     return Recipe(
-        "Flink", "SQL, with the jar of iceberg-flink-runtime", f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;"
+        "Flink", "SQL, with the jars of iceberg-flink-runtime, hadoop-client-api and hadoop-client-runtime", f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;"
     )
 
 

@@ -9,8 +9,11 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
+
+import pyflink
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.version import __version__
 
 ADDRESS = "http://127.0.0.1:8181/iceberg"
 TABLE = "events.clicks"
@@ -26,10 +29,6 @@ print(json.dumps([[row["id"], str(row["seen"])] for row in rows]))
 
 def main(address: str, folder: str, page: str, reader: str, *jars: str) -> None:
     os.environ |= {"FLINK_HOME": str(home(Path(folder), jars)), "FLINK_LOG_DIR": folder}
-    # It looks for its home when it is imported.
-    from pyflink.table import EnvironmentSettings, TableEnvironment
-    from pyflink.version import __version__
-
     flink = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     # What a statement gives is asked for to its end: an INSERT is done only then.
     answers = [list(flink.execute_sql(one.replace(ADDRESS, address)).collect()) for one in statements(page)]
@@ -42,9 +41,7 @@ def main(address: str, folder: str, page: str, reader: str, *jars: str) -> None:
 
 def home(folder: Path, jars: tuple[str, ...]) -> Path:
     """A home for Flink whose lib has the jars beside Flink's own, where the page says that they go."""
-    found = find_spec("pyflink")
-    assert found is not None and found.submodule_search_locations is not None
-    installed = Path(next(iter(found.submodule_search_locations)))
+    installed = Path(pyflink.__file__).parent
     place = folder / "flink"
     (place / "lib").mkdir(parents=True)
     for jar in [*installed.glob("lib/*.jar"), *map(Path, jars)]:

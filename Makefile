@@ -83,6 +83,7 @@ conformance: setup contract-matrix rck ## what others can hold us to: the store 
 	$(BIN)/pytest -m conformance
 	@tests/conformance/newest.sh
 	@tests/conformance/spark35.sh
+	@tests/conformance/flink.sh
 
 rck: setup ## Iceberg's REST Compatibility Kit against running servers, on a folder and on S3
 	@tools/maven.sh --compiler

@@ -121,9 +121,8 @@ def flink(place: Place) -> Recipe:
         **({"token": TOKEN_PLACE} if place.wants_token else {}),
     }
     lines = ",\n".join(f"    '{key}' = '{value}'" for key, value in options.items())
-    return Recipe(
-        "Flink", "SQL, with the jar of iceberg-flink-runtime", f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;"
-    )
+    jars = "SQL, with the jars of iceberg-flink-runtime, hadoop-client-api and hadoop-client-runtime"
+    return Recipe("Flink", jars, f"CREATE CATALOG arco WITH (\n{lines}\n);\nUSE CATALOG arco;")
 
 
 def go(place: Place) -> Recipe:

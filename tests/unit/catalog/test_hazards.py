@@ -81,6 +81,8 @@ def test_hazard_12_only_upkeep_deletes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("delete", "unlink")
         # An entry of a manifest that says "no longer part of the table" is no deletion; the socket of a process is no object.
         if ast.unparse(node.func.value) != "writer" and path.name != "local_wake_ups.py"
+        # The mover of the fold takes a segment from one name to another, and only after its copy is there (hazard 15).
+        if path.relative_to(SOURCE).as_posix() != "fold/moving.py"
     ]
     assert not found
 

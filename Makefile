@@ -84,6 +84,7 @@ conformance: setup contract-matrix rck ## what others can hold us to: the store 
 	@tests/conformance/newest.sh
 	@tests/conformance/spark35.sh
 	@tests/conformance/flink.sh
+	@tests/conformance/trino.sh
 
 rck: setup ## Iceberg's REST Compatibility Kit against running servers, on a folder and on S3
 	@tools/maven.sh --compiler

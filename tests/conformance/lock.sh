@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-for name in newest spark35 flink peers; do
+for name in newest spark35 flink trino peers; do
     .venv/bin/uv pip compile --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --upgrade -q \
         "tests/conformance/clients/$name.in" -o "tests/conformance/clients/$name.txt"
     if grep -nE '^--|https?://' "tests/conformance/clients/$name.txt"; then

@@ -59,7 +59,7 @@ def merged(run, version: int = 0):
     return run.spark.range(version, version + 3).selectExpr("id", f"{version} version")
 """
 # Commits to tables that are there, by which partitions are replaced and rows merged.
-PLACES_AGAIN = [("commit.swung", 1), ("commit.receipt_written", 2)]
+PLACES_AGAIN = [("commit.swung", 1), ("commit.swung", 2)]
 # Where, and which time that it is reached. The second publish is that of the rows that are set aside.
 PLACES = [
     ("run.task_claimed", 1),
@@ -85,8 +85,7 @@ if os.environ.get("EVERY_PLACE"):
     PLACES_AGAIN += [
         ("commit.staged", 1),
         ("commit.staged", 2),
-        ("commit.receipt_written", 1),
-        ("commit.swung", 2),
+        ("commit.receipt_written", 1),  # that of the last commit is written beside what follows: the run may have ended
         ("ledger.segment_durable", 1),
         ("ledger.segment_durable", 2),
     ]

@@ -119,12 +119,14 @@ def test_a_tree_ends_at_its_depth_and_says_that_it_goes_on(arco: Shell, lake: La
     assert arco("lineage", "shop.dashboard", "--up", "--depth", "2", *lake.at).out.splitlines() == [
         "shop.dashboard  made of",
         "└─ shop.report",
+        "   ├─ shop.customers",
         "   └─ shop.revenue",
         "      └─ … 2 more: --depth 3",
     ]
     document = arco("lineage", "shop.dashboard", "--up", "--depth", "2", *lake.at, "--json").json
     assert list(document) == ["upstream"]
-    assert [one["name"] for one in document["upstream"]["nodes"]] == ["shop.dashboard", "shop.report", "shop.revenue"]
+    names = [one["name"] for one in document["upstream"]["nodes"]]
+    assert names == ["shop.dashboard", "shop.report", "shop.customers", "shop.revenue"]
 
 
 def test_a_cycle_ends(arco: Shell, lake: Lake) -> None:

@@ -66,8 +66,8 @@ class _Staged(msgspec.Struct, frozen=True):
     at_ms: int
 
 
-class _Expired(Conflict):
-    """A commit that came after the time of its staged table: counted apart from what is refused for other reasons."""
+_EXPIRED = "this staged table has expired"
+"""Said to a commit that came after the time of its staged table, which is counted apart from what is refused otherwise."""
 
 
 class Staging:
@@ -173,7 +173,7 @@ class Staging:
         try:
             return await self._tables.answered(await once(self._ws, key, begin, act))
         except (FixRequest, Refresh) as refusal:
-            late = isinstance(refusal, _Expired)
+            late = refusal.message == _EXPIRED
             self._ws.tallies.add(Tallied.STAGED_EXPIRED if late else Tallied.STAGED_REFUSED)
             raise
 
@@ -192,7 +192,7 @@ class Staging:
         if intent is None or self._ws.clock.now_ms() <= intent.expires_ms:
             return
         if not await is_done():
-            raise _Expired("this staged table has expired", hint="stage it again and write its files anew")
+            raise Conflict(_EXPIRED, hint="stage it again and write its files anew")
 
     def _check_place(
         self, name: str, uuid: str, request: CommitTable, metadata: TableMetadata, intent: Intent | None

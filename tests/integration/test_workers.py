@@ -112,11 +112,25 @@ def _runs(pid: int) -> bool:
         return False
 
 
+def counted_of(server: ServerProcess, name: str, **labels: str) -> float:
+    families = text_string_to_metric_families(ask(server.address, "GET", "/metrics").body.decode())
+    samples = [one for family in families for one in family.samples]
+    return sum(one.value for one in samples if one.name == name and labels.items() <= one.labels.items())
+
+
+def test_whichever_worker_is_asked_tells_of_the_requests_of_all_a_moment_later(root: Path) -> None:
+    with server_process(root, "--workers", "2") as server:
+        (path,) = with_tables(server, "a")
+        for _ in range(12):
+            assert ask(server.address, "HEAD", path).status == 204
+        while counted_of(server, "arco_http_requests_total", status="204") < 12:
+            os.sched_yield()
+        assert {counted_of(server, "arco_http_requests_total", status="204") for _ in range(12)} == {12}
+
+
 def test_whichever_worker_is_asked_tells_what_all_of_them_counted_and_the_dead_too(root: Path) -> None:
     def counted() -> float:
-        families = text_string_to_metric_families(ask(server.address, "GET", "/metrics").body.decode())
-        samples = [one for family in families for one in family.samples]
-        return sum(one.value for one in samples if one.name == "arco_commits_total" and one.labels["outcome"] == "landed")
+        return counted_of(server, "arco_commits_total", outcome="landed")
 
     with server_process(root, "--workers", "2") as server:
         paths = with_tables(server, "a", "b", "c", "d")

@@ -124,8 +124,9 @@ CONTENTION_PAUSE_S_FIRST = 0.001
 CONTENTION_PAUSE_S_MAX = 2.0
 
 # Metrics: how long what was found in the folded state is told again, how long it is waited for, and how many assets of a
-# workspace have series.
+# workspace have series. And after how long a worker's counts are where the others see them.
 METRICS_STATE_S = 15.0
+METRICS_WRITTEN_S = 0.25
 METRICS_PATIENCE_S = 5.0
 METRICS_ASSETS_MAX = 1000
 

@@ -256,6 +256,7 @@ class App:
             log.warning("what answers left to do is not finished; the next commit of each table will see to it")
         self._state.libraries.close()
         await self._state.store.close()
+        self._metrics.write()
 
 
 def operation_of(call: Call) -> str:

@@ -5,6 +5,7 @@ have few values by construction: routes as they are declared, words from this pr
 client can choose.
 """
 
+import asyncio
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from arco.kernel.limits import METRICS_WRITTEN_S
 from arco.kernel.scope import Scope
 from arco.kernel.tallies import Tallied
+from arco.surface.http.series import Count, Observed, Spread
 
 # When a series began says nothing that its first sample does not, and would double what is told.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -53,14 +56,14 @@ class Metrics:
         self._folder = folder
         self._registry = own = CollectorRegistry()
         self._requests = Counter("arco_http_requests", "Answers to clients", ["operation", "status"], registry=own)
-        self._seconds = Histogram(
+        self._seconds = Spread(
             "arco_http_request_seconds",
             "From a request's head to its answer",
             ["operation"],
             buckets=_SECONDS,
             registry=own,
         )
-        self._trips = Histogram(
+        self._trips = Spread(
             "arco_store_round_trips",
             "Sequential round trips to the store before the answer",
             ["operation"],
@@ -70,7 +73,7 @@ class Metrics:
         self._store = Counter(
             "arco_store_requests", "Requests to the store, also after the answer", ["operation", "request"], registry=own
         )
-        self._store_seconds = Histogram(
+        self._store_seconds = Spread(
             "arco_store_request_seconds", "One request to the store", ["request"], buckets=_SECONDS, registry=own
         )
         self._shed = Counter("arco_http_shed", "Requests sent away before any effect", ["reason"], registry=own)
@@ -88,9 +91,12 @@ class Metrics:
             buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0),
             registry=own,
         )
-        self._counted = self._tallied(own)
+        self._counted = {what: Count(series) for what, series in self._tallied(own).items()}
+        self._waiting: list[Count | Observed] = list(self._counted.values())
+        self._is_written_soon = False
         self._of_requests = cache(self._series_of_requests)
         self._of_store = cache(self._series_of_store)
+        self._of_spread = cache(self._series_of_spread)
         self._queue = Gauge(
             "arco_commit_queue_length",
             "Commits that wait for their turn at a table",
@@ -100,12 +106,22 @@ class Metrics:
 
     # Finding a series by its labels takes longer than counting: those of routes are few, and kept.
 
-    def _series_of_requests(self, operation: str, status: int) -> tuple[Counter, Histogram, Histogram]:
-        counted = self._requests.labels(operation, str(status))
-        return counted, self._seconds.labels(operation), self._trips.labels(operation)
+    def _series_of_requests(self, operation: str, status: int) -> tuple[Count, Observed, Observed]:
+        counted = self._count(self._requests.labels(operation, str(status)))
+        return counted, self._of_spread(self._seconds, operation), self._of_spread(self._trips, operation)
 
-    def _series_of_store(self, operation: str, kind: str) -> tuple[Counter, Histogram]:
-        return self._store.labels(operation, kind), self._store_seconds.labels(kind)
+    def _series_of_store(self, operation: str, kind: str) -> tuple[Count, Observed]:
+        return self._count(self._store.labels(operation, kind)), self._of_spread(self._store_seconds, kind)
+
+    def _series_of_spread(self, family: Spread, label: str) -> Observed:
+        series = Observed(family.labels(label))
+        self._waiting.append(series)
+        return series
+
+    def _count(self, series: Counter) -> Count:
+        counted = Count(series)
+        self._waiting.append(counted)
+        return counted
 
     def _tallied(self, own: CollectorRegistry) -> dict[Tallied, Counter]:
         families = (
@@ -130,14 +146,16 @@ class Metrics:
 
     def request(self, operation: str, status: int, took_s: float, trips: int) -> None:
         answers, seconds, round_trips = self._of_requests(operation, status)
-        answers.inc()
-        seconds.observe(took_s)
-        round_trips.observe(trips)
+        answers.add()
+        seconds.add(took_s)
+        round_trips.add(trips)
+        self._written_soon()
 
     def store_request(self, operation: str, kind: str, took_s: float) -> None:
         requests, seconds = self._of_store(operation, kind)
-        requests.inc()
-        seconds.observe(took_s)
+        requests.add()
+        seconds.add(took_s)
+        self._written_soon()
 
     def shed(self, reason: str) -> None:
         self._shed.labels(reason).inc()
@@ -155,12 +173,29 @@ class Metrics:
         if what is Tallied.QUEUED:
             self._queue.inc(by)
         else:
-            self._counted[what].inc(by)
+            self._counted[what].add(by)
+            if what in _CACHES:
+                self._written_soon()
+            else:
+                self._counted[what].write()
+
+    def _written_soon(self) -> None:
+        """What every request counts, other workers tell a moment later; of commits they tell at once."""
+        if self._folder is not None and not self._is_written_soon:
+            self._is_written_soon = True
+            asyncio.get_running_loop().call_later(METRICS_WRITTEN_S, self.write)
+
+    def write(self) -> None:
+        """Write what was counted to where it is told from. A worker that is killed takes with it what it has counted since."""
+        self._is_written_soon = False
+        for series in self._waiting:
+            series.write()
 
     # What is told
 
     def text(self, more: Iterable[Metric] = ()) -> bytes:
         """Everything that this process counted, or all workers together; and what was found elsewhere."""
+        self.write()
         shown = CollectorRegistry()
         if self._folder is None:
             shown.register(_Given(self._registry.collect()))

@@ -35,7 +35,7 @@ class Happening(msgspec.Struct, frozen=True):
 
 
 async def timeline_of(catalog: Catalog, place: Place, limit: int = 0) -> tuple[list[Happening], int]:
-    """The history of the table of this name, or of what was dropped last under it: the newest of it, and how much there is in all."""
+    """The history of the table of this name, or of what was dropped last under it, newest first, and how much there is in all."""
     names = await Inventory(catalog).names()
     entry, gone = names.entries.get(place), names.last_dropped(*place)
     if entry is None and gone is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trino as its page says: ADDRESS FOLDER PAGE SERVER KEYS. The server is configured by the page's blocks of properties: with keys of
-its own (`own`), or with those that the catalog gives out (`vended`). Every block of SQL there is run. Imports nothing of Arco.
+"""Trino as its page says: ADDRESS FOLDER PAGE SERVER KEYS. The server is configured by the page's blocks of properties, with keys
+of its own (`own`) or those that the catalog gives out (`vended`). Every block of SQL there is run. Imports nothing of Arco.
 """
 
 import os

@@ -56,8 +56,16 @@ def test_the_place_of_another_table_is_not_taken(ground: VendingGround) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [DATA, "s3://lake/default/default", "s3://lake/default/other/data/t", "s3://lake/default/default/views/t"]
-    + [f"{DATA}/../_catalog", f"{DATA}/t/%2e%2e/x", f"{DATA}s/t", "s3://other/default/default/data/t"],
+    [
+        DATA,
+        "s3://lake/default/default",
+        "s3://lake/default/other/data/t",
+        "s3://lake/default/default/views/t",
+        f"{DATA}/../_catalog",
+        f"{DATA}/t/%2e%2e/x",
+        f"{DATA}s/t",
+        "s3://other/default/default/data/t",
+    ],
 )
 def test_every_other_place_is_refused(ground: VendingGround, place: str) -> None:
     assert stage(ground, place).error == (400, "BadRequestException")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trino by its page, with a Java of its own, installed apart from Arco, against a server of its own on S3.
+# Trino by its page, with a Java of its own, installed apart from Arco, against servers of its own on S3: one that
+# tells nobody its keys but by option, one that vends.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,4 +26,8 @@ SUMS
     rm "$place.part"/trino-*.*
     mv "$place.part" "$place"
 fi
-exec .venv/bin/python -m tests.conformance.walk s3 "$python" tests/conformance/clients/trino_walk.py "$PWD/docs/clients/trino.md" "$place"
+walk() {
+    .venv/bin/python -m tests.conformance.walk "$1" "$python" tests/conformance/clients/trino_walk.py "$PWD/docs/clients/trino.md" "$place" "$2"
+}
+walk s3 own
+walk s3-vended vended

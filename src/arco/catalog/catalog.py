@@ -5,11 +5,13 @@ rule. The rules are in the parts.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from arco.catalog.bases import Bases
 from arco.catalog.commits import Commits
 from arco.catalog.policy import LocationPolicy
+from arco.catalog.proposals import is_proposal
 from arco.catalog.registering import Registering
 from arco.catalog.relations import Relations
 from arco.catalog.staging import Staging
@@ -56,7 +58,7 @@ class Catalog:
         """A catalog on a store. Nothing is read or written before it is used."""
         rules = policy or LocationPolicy()
         parts = Workspace.on(store, base_uri, scope, clock, entropy, rules, choices, tallies)
-        table, view = Tables(), Views()
+        table, view = Tables(), Views(partial(is_proposal, parts))
         table_bases, view_bases = Bases(parts, table), Bases(parts, view)
         tables = Relations(parts, table, table_bases, rules.allows)
         views = Relations(parts, view, view_bases, rules.allows)

@@ -29,6 +29,7 @@ from arco.kernel.errors import ArcoError, Conflict, GivenUp, OutcomeUnknown, Ret
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import CommitId, UlidSource
 from arco.kernel.limits import (
+    COMMIT_GROUP_BYTES_MAX,
     COMMIT_GROUP_OPERATIONS_MAX,
     MANIFEST_TAIL_BYTES_MAX,
     MANIFEST_TAIL_COMMITS_MAX,
@@ -48,6 +49,7 @@ class _Waiting:
     since: int
     author: Author
     settled: asyncio.Future[int]
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Committer:
             # Alone, before it joins a group: the others must not be refused for its size.
             raise TooLarge(f"a change of {size_bytes} bytes to the catalog", hint=f"at most {OPERATION_BYTES_MAX}")
         settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(operation, since, author or Author(), settled))
+        self._queue.append(_Waiting(operation, since, author or Author(), settled, size_bytes))
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._run())
         return await settled
@@ -123,13 +125,24 @@ class Committer:
 
     async def _run(self) -> None:
         while self._queue:
-            group, self._queue = self._queue[:COMMIT_GROUP_OPERATIONS_MAX], self._queue[COMMIT_GROUP_OPERATIONS_MAX:]
+            group = self._next_group()
             try:
                 async with self._turns.taken() if self._turns else nullcontext():
                     await self._commit(group)
             except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
                 for waiting in group:
                     _refuse(waiting, error)
+
+    def _next_group(self) -> list[_Waiting]:
+        """Those who wait longest, as many as the manifest has room for: who fits alone is never refused for the others' size."""
+        size_bytes = count = 0
+        for waiting in self._queue[:COMMIT_GROUP_OPERATIONS_MAX]:
+            size_bytes += waiting.size_bytes
+            if count and size_bytes > COMMIT_GROUP_BYTES_MAX:
+                break
+            count += 1
+        group, self._queue = self._queue[:count], self._queue[count:]
+        return group
 
     async def _commit(self, group: list[_Waiting]) -> None:
         """Commit what applies, refuse what does not, until nobody of the group waits."""

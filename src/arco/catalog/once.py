@@ -17,6 +17,7 @@ from arco.catalog.manifest import Author
 from arco.catalog.operations import Operation
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import ArcoError, Conflict, FixRequest, GivenUp, OutcomeUnknown, Refresh
+from arco.kernel.limits import REQUEST_FRESH_S
 from arco.storage.cas import Held
 
 _LOOKS_MAX = 3
@@ -37,6 +38,7 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
     `begin` finds what the request is about, and may refuse. `stage` prepares what nobody can see yet, beside the claim.
     `act` makes it visible. All three get, or make, the marker of the first attempt, also in a retry.
     """
+    came_s = ws.clock.monotonic_s()
     with ws.markers.working(key):
         if not key.durable:
             await _known(ws, key)
@@ -48,7 +50,7 @@ async def once(ws: Workspace, key: RequestKey, begin: Begin, act: Act, stage: St
             await _known(ws, key)
             begun = await _begun(ws, key, begin, stage)
             if begun is None:
-                return await _again(ws, key, act, stage)
+                return await _again(ws, key, act, stage, came_s)
         return await _acted(ws, key, *begun, act)
 
 
@@ -93,9 +95,9 @@ async def _begun(
     return None if held is None else (held, staging)
 
 
-async def _again(ws: Workspace, key: RequestKey, act: Act, stage: Stage) -> Answer:
+async def _again(ws: Workspace, key: RequestKey, act: Act, stage: Stage, came_s: float) -> Answer:
     """The key is in use: its answer, or its marker taken over and acted on."""
-    found = await _earlier(ws, key)
+    found = await _earlier(ws, key, came_s)
     if isinstance(found, Answer):
         return found
     return await _acted(ws, key, found, stage(found.value), act)
@@ -120,7 +122,7 @@ async def _acted(ws: Workspace, key: RequestKey, held: Held[Marker], staging: Aw
     return answer
 
 
-async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
+async def _earlier(ws: Workspace, key: RequestKey, came_s: float) -> Answer | Held[Marker]:
     """The answer of an earlier attempt, or its marker, taken over, to go on with.
 
     A first attempt answers before its marker is finished: a retry that comes right after it may see the marker unfinished, and
@@ -139,6 +141,9 @@ async def _earlier(ws: Workspace, key: RequestKey) -> Answer | Held[Marker]:
             return marker.answer
         if marker.state is not State.IN_PROGRESS:
             raise OutcomeUnknown("the record of this request has no answer")
+        if ws.clock.monotonic_s() - came_s > REQUEST_FRESH_S:
+            # Whoever fell silent may have told our client, which has asked again since, that nothing was done (C8).
+            raise OutcomeUnknown("a later request of this key may have been told that it was not done")
         ours = await ws.markers.take_over(key, held)
         if ours is not None:
             return ours

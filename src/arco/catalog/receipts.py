@@ -82,7 +82,11 @@ class Receipts:
 
     async def committed(self, commit: Published) -> Receipt | None:
         """The committed receipt of a commit, if there is one."""
-        name = self.name(commit)
+        return await self.find(commit.metadata_location, commit.commit_number, commit.at_ms)
+
+    async def find(self, metadata_location: str, commit_number: int, at_ms: int) -> Receipt | None:
+        """`committed`, for who knows no more of the commit than what names its receipt."""
+        name = self._name(Phase.COMMITTED, commit_key(metadata_location, commit_number), at_ms)
         found = await self._store.get(name)
         return None if found is None else decode_receipt(found.data, name)
 

@@ -23,12 +23,12 @@ from arco.catalog.names import missing
 from arco.catalog.once import Begin, once
 from arco.catalog.operations import Create, Rename, Undrop
 from arco.catalog.pointer import Pointer, Tombstone, is_still
+from arco.catalog.proposals import is_proposal
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
 from arco.catalog.subject import Subject
 from arco.catalog.tier1 import Seen
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
-from arco.iceberg.locations import same_place
 from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchNamespace, NoSuchTable, NotFound, OutcomeUnknown
@@ -158,9 +158,10 @@ class Relations(Generic[M, C]):
 
     def described(self, request: C, uuid: str, at_ms: int) -> M:
         """The metadata that a create request asks for, in its own place or one that is allowed."""
-        own = self.own_location(Slug.from_name(request.name), uuid)
-        place = (request.location or own).rstrip("/")
-        if not same_place(place, own) and not self._allowed(place):
+        place = own = self.own_location(Slug.from_name(request.name), uuid)
+        if request.location and not is_proposal(self._ws, request.location):
+            place = request.location.rstrip("/")
+        if place != own and not self._allowed(place):
             raise InvalidInput(f"location {clip(place)} is not allowed", hint="leave it out: Arco places tables itself")
         return self.subject.created(request, uuid, place, at_ms, self._allowed)
 

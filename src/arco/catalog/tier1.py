@@ -221,8 +221,11 @@ class Tier1:
         return next(one for one in commit.operations if one.key_hash == key_hash)
 
     async def chain(self) -> AsyncIterator[Commit]:
-        """All commits of the state that is known, the last one first. One request each."""
-        place = self.manifest.last_commit_id
+        """All commits of the state that is known, the last one first. One request for each that is not in the manifest."""
+        manifest = self.manifest
+        for commit in reversed(manifest.tail):
+            yield commit
+        place = manifest.tail[0].previous_id if manifest.tail else manifest.last_commit_id
         while place is not None:
             commit = await self._commit(place)
             yield commit

@@ -20,7 +20,7 @@ from arco.iceberg.locations import is_winding
 from arco.kernel.errors import AccessDenied, BrokenInvariant, InvalidInput
 from arco.kernel.ids import TableUuid, clip
 from arco.kernel.scope import Scope
-from arco.storage.keys import Slug, prefix_of, table_folder
+from arco.storage.keys import Slug, table_folder, tables_folder
 from arco.storage.roots import Root
 
 _PROOF = object()
@@ -61,7 +61,7 @@ class Validation:
     def _own_folder(self, scope: Scope, uuid: str, location: str) -> str:
         """The key of the folder that was made for this table. Its slug says nothing; its identity does."""
         key = self._key("location", location)
-        slug = key.removeprefix(prefix_of(scope, "data")).removesuffix(f"-{uuid}")
+        slug = key.removeprefix(tables_folder(scope)).removesuffix(f"-{uuid}")
         try:
             made = table_folder(scope, Slug(slug), TableUuid(uuid)).rstrip("/")
         except InvalidInput:

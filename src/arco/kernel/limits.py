@@ -82,12 +82,16 @@ STATE_LINKS_MAX = 10_000
 FILES_SENT_AT_ONCE_MAX = 64
 FILE_SENT_BYTES_MAX = 1024 * 1024
 
-# Tier 1: operations in one grouped commit, commits kept inline in the manifest, and the caps of its L0 deltas.
+# Tier 1: operations in one grouped commit and their bytes (the manifest holds them inline, and has an end), commits kept
+# inline in the manifest, and the caps of its L0 deltas.
 COMMIT_GROUP_OPERATIONS_MAX = 64
+COMMIT_GROUP_BYTES_MAX = 2 * 1024 * 1024
 OPERATION_BYTES_MAX = 256 * 1024
 MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
+# Commits that the history of one table is looked for in: each is a request.
+HISTORY_COMMITS_MAX = 1000
 STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
 
 AVRO_BLOCK_BYTES_MAX = 256 * 1024 * 1024

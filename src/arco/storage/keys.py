@@ -536,6 +536,11 @@ def prefix_of(scope: Scope, *segments: str) -> str:
     return f"{check_key(folder)}/"
 
 
+def tables_folder(scope: Scope) -> str:
+    """Where the folders of all tables lie."""
+    return prefix_of(scope, "data")
+
+
 def table_folder(scope: Scope, slug: Slug, table: TableUuid) -> str:
     """Where everything of a table lies."""
     return prefix_of(scope, "data", f"{slug}-{table}")

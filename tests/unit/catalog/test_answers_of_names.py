@@ -11,7 +11,7 @@ from arco.catalog.namespaces import Changes, change_namespace
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import InvalidInput, OutcomeUnknown, RetryLater
 from arco.kernel.ids import new_uuid7
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import REQUEST_FRESH_S, SWAP_ATTEMPTS_MAX
 from unit.catalog.ground import MANIFEST, MARKER, NAMESPACE, POINTER, Ground, Server, story
 
 CSV = NewTable(NAMESPACE, "files", Format.CSV, "s3://other/files")
@@ -141,22 +141,44 @@ def test_what_was_removed_is_said_by_who_finishes_it_too(fold):
 # Others all the time
 
 
+async def make_in_vain(server: Server, rival: Server) -> None:
+    """A namespace under the key K, by who is never quick enough: the client is told that nothing was done."""
+    numbers = iter(range(SWAP_ATTEMPTS_MAX))
+
+    async def quicker() -> None:
+        await change(rival, f"rival {next(numbers)}", p="1")
+
+    for _ in range(SWAP_ATTEMPTS_MAX):
+        server.line.before("put", MANIFEST, quicker)
+    with pytest.raises(RetryLater):
+        await server.make_namespace("new", "K")
+
+
 @story
 async def test_who_is_never_quick_enough_is_told_to_come_again_and_is_done_then():
     _, one, two = await two_servers()
-    numbers = iter(range(SWAP_ATTEMPTS_MAX))
-
-    async def rival() -> None:
-        await change(two, f"rival {next(numbers)}", p="1")
-
-    for _ in range(SWAP_ATTEMPTS_MAX):
-        one.line.before("put", MANIFEST, rival)
-    with pytest.raises(RetryLater):
-        await one.make_namespace("new", "K")
+    await make_in_vain(one, two)
     held = await one.ws.markers.object(asked("K", "createNamespace", "new")).read()
     assert held is not None
     assert held.value.state is State.IN_PROGRESS
     await one.make_namespace("new", "K")
+    assert ("new",) in (await two.ws.tier1.current()).names.namespaces
+
+
+@story
+async def test_rule_c8_what_was_told_as_not_done_is_not_done_by_a_request_that_was_sent_before():
+    """Its claim was on its way for long; meanwhile its client asked another server, heard 503 and cleaned up."""
+    ground, one, two = await two_servers()
+    claim = one.line.delay("put", MARKER)
+    first = await claim.holds(one.make_namespace("new", "K"))
+    ground.clock.elapsed_s += REQUEST_FRESH_S + 1
+    await make_in_vain(two, ground.server())
+    ground.long_after()
+    await claim.answer()
+    with pytest.raises(OutcomeUnknown, match="may have been told that it was not done"):
+        await first
+    assert ("new",) not in (await two.ws.tier1.current()).names.namespaces
+    await ground.server().make_namespace("new", "K")
     assert ("new",) in (await two.ws.tier1.current()).names.namespaces
 
 

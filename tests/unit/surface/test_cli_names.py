@@ -251,11 +251,29 @@ def test_metadata_outside_the_root_is_read_where_it_is_allowed(arco: Shell, fold
 
 def test_history_is_newest_first(arco: Shell) -> None:
     lines = arco("history", "shop.orders").out.splitlines()
-    assert [line.split()[2] for line in lines[1:]] == ["committed", "committed", "committed", "created"]
-    assert lines[1].rstrip().endswith("(current)")
+    assert [line.split()[2] for line in lines[1:]] == ["described", "committed", "committed", "committed", "created"]
+    assert lines[1].rstrip().endswith("description, owner, tags")
+    assert lines[2].rstrip().endswith("(current)")
     assert "from shop.first to shop.second" in arco("history", "shop.second").out
-    assert "2 more: --limit 0 shows all" in arco("history", "shop.orders", "--limit", "2").out
-    assert len(arco("history", "shop.orders", "--limit", "0", "--json").json["happenings"]) == 4
+    assert "3 more: --limit 0 shows all" in arco("history", "shop.orders", "--limit", "2").out
+    assert len(arco("history", "shop.orders", "--limit", "0", "--json").json["happenings"]) == 5
+
+
+def test_history_says_who_did_it(arco: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "carol")
+    arco("rename", "shop.orders", "shop.sales")
+    head, newest, *_ = arco("history", "shop.sales").out.splitlines()
+    assert head.split() == ["when", "(UTC)", "what", "who"]
+    told = arco("history", "shop.sales", "--json").json["happenings"]
+    assert [(one["what"], one["by"]) for one in told] == [
+        ("renamed", "carol"),
+        ("described", "ann"),
+        *[("committed", "anonymous")] * 3,
+        ("created", "anonymous"),
+    ]
+    client = told[0]["client"]
+    assert client.startswith("arco-cli/")
+    assert f"carol, {client}" in newest
 
 
 def test_history_of_a_dropped_table(arco: Shell) -> None:

@@ -67,7 +67,13 @@ def test_the_header_is_a_list(ground: VendingGround, word: str) -> None:
     assert credential(ground.get(TABLE, X_Iceberg_Access_Delegation=word))
 
 
-def test_a_staged_create_carries_them_where_pyiceberg_looks_too(ground: VendingGround) -> None:
+def test_they_are_where_trino_and_pyiceberg_look_too(ground: VendingGround) -> None:
+    for answer in (ground.create(), ground.get(TABLE, **DELEGATED)):
+        assert credential(answer)["config"].items() <= answer.json["config"].items()
+        assert "client.refresh-credentials-endpoint" in answer.json["config"]
+
+
+def test_a_staged_create_carries_them_and_no_way_to_new_ones(ground: VendingGround) -> None:
     staged = ground.create("staged", **{"stage-create": True})
     assert "metadata-location" not in staged.json
     assert credential(staged)["config"].items() <= staged.json["config"].items()

@@ -74,7 +74,7 @@ def history(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     allow_location: AllowLocation = None,
 ) -> None:
-    """What happened to a table, newest first: snapshots, commits, former names, drops.
+    """What happened to a table, newest first, and who did it: snapshots, commits, former names, drops, descriptions.
 
     Also works for a table that was dropped and can be restored.
 

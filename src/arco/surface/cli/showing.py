@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from arco.catalog.manifest import Author
 from arco.catalog.model import Kind
 from arco.catalog.overview import IcebergTable, IcebergView, Overview, overview_of
 from arco.catalog.spelling import parse_name, spelled
@@ -119,20 +120,30 @@ async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
     async with opened(where) as at:
         try:
             with _reaching():
-                happenings = await timeline_of(at.catalog, place)
+                shown, in_all = await timeline_of(at.catalog, place, limit)
         except NoSuchTable:
             await at.need(place)
             raise
-    shown = happenings[:limit] if limit else happenings
     if json:
-        plain = [{"at_ms": one.at_ms, "what": one.what} | one.facts for one in shown]
-        print_json({"namespace": place[0], "name": place[1], "happenings": plain, "in_all": len(happenings)})
+        plain = [{"at_ms": one.at_ms, "what": one.what} | one.facts | _by(one.author) for one in shown]
+        print_json({"namespace": place[0], "name": place[1], "happenings": plain, "in_all": in_all})
         return True
-    rows = [(when(one.at_ms), str(one.facts.get("operation", one.what)), _told(one)) for one in shown]
-    print_grid(("when (UTC)", "what", ""), rows, folds=(2,))
-    if len(shown) < len(happenings):
-        say(f"{len(happenings) - len(shown):,} more: --limit 0 shows all")
+    rows = [(when(one.at_ms), str(one.facts.get("operation", one.what)), _who(one.author), _told(one)) for one in shown]
+    print_grid(("when (UTC)", "what", "who", ""), rows, folds=(2, 3))
+    if len(shown) < in_all:
+        say(f"{in_all - len(shown):,} more: --limit 0 shows all")
     return True
+
+
+def _by(author: Author | None) -> dict[str, str | None]:
+    """For programs: both are there, known or not."""
+    return {"by": None if author is None else author.principal, "client": None if author is None else author.client_id}
+
+
+def _who(author: Author | None) -> str:
+    if author is None:
+        return ""
+    return author.principal if author.client_id is None else f"{author.principal}, {author.client_id}"
 
 
 def _told(one: Happening) -> str:
@@ -147,7 +158,11 @@ def _told(one: Happening) -> str:
             return f"from {spelled(tuple(known['from']))} to {spelled(tuple(known['to']))}"
         case "dropped":
             earlier = ", an earlier table of this name" if "earlier_table" in known else ""
-            return f"by {known['by']}, drop id {known['drop_id']}{', to be purged' if known['purge'] else ''}{earlier}"
+            return f"drop id {known['drop_id']}{', to be purged' if known['purge'] else ''}{earlier}"
+        case "restored":
+            return f"as {spelled(tuple(known['to']))}"
+        case "described":
+            return ", ".join(known["fields"])
         case "version":
             return f"{known['version_id']}{' (current)' if known['current'] else ''}"
         case _:

@@ -1,6 +1,10 @@
 """Namespaces: list, create, load, drop, properties."""
 
+from collections.abc import Mapping
+
+from arco.catalog.model import Levels
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
+from arco.catalog.proposals import proposable_in
 from arco.iceberg import requests
 from arco.kernel.errors import Unprocessable
 from arco.surface.http.exchange import Request, Response, json_response, no_content
@@ -40,12 +44,12 @@ class Namespaces(Resource):
         wanted = requests.parse_create_namespace(body)
         key = self.key(request, "createNamespace", body)
         await create_namespace(self.catalog(request).parts, wanted.namespace, wanted.properties, key, author_of(request))
-        return json_response({"namespace": wanted.namespace, "properties": wanted.properties})
+        return self._shown(request, wanted.namespace, wanted.properties)
 
     async def load(self, request: Request) -> Response:
         levels = levels_of(request)
         namespace = (await self.catalog(request).parts.tier1.current()).names.namespace(levels)
-        return json_response({"namespace": levels, "properties": namespace.properties})
+        return self._shown(request, levels, namespace.properties)
 
     async def exists(self, request: Request) -> Response:
         await self.load(request)
@@ -71,3 +75,8 @@ class Namespaces(Resource):
             author_of(request),
         )
         return json_response(changes)
+
+    def _shown(self, request: Request, levels: Levels, properties: Mapping[str, str]) -> Response:
+        """With the folder that tables lie in, if nobody has set another: Trino stages a table only where it knows one."""
+        location = proposable_in(self.catalog(request).parts)
+        return json_response({"namespace": levels, "properties": {"location": location, **properties}})

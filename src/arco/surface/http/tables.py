@@ -145,6 +145,6 @@ class Tables(RelationResource):
     async def _staged(self, request: Request, metadata: TableMetadata) -> Response:
         """A table that nobody can load yet: nobody could ask for its credentials again."""
         given = await delegated(self._state.for_clients.vending, request, self.scope(request), metadata, None)
-        config = given.config(self._state.for_clients.config, staged=True)
+        config = given.config(self._state.for_clients.config)
         result = responses.load_table(metadata, metadata_location=None, config=config, credentials=given.credentials())
         return json_response(result, headers=given.headers())

@@ -39,16 +39,15 @@ class Delegation:
     credential: Credential | None = None
     refresh: Mapping[str, str] | None = None
 
-    def config(self, told: Mapping[str, str], *, staged: bool = False) -> dict[str, str]:
-        """The properties of the answer. Those of a staged table have the credential, too.
+    def config(self, told: Mapping[str, str]) -> dict[str, str]:
+        """The properties of the answer, with the credential for who looks for it there.
 
-        PyIceberg up to 0.12 looks for credentials by the place of a metadata file, which a staged table does not have.
+        Trino 476 looks nowhere else. PyIceberg up to 0.12 looks elsewhere by the place of a metadata file, which a staged table
+        does not have.
         """
         if self.credential is None:
             return dict(told)
-        if staged:
-            return {**told, **self.credential.revealed()}
-        return {**told, **(self.refresh or {})}
+        return {**told, **self.credential.revealed(), **(self.refresh or {})}
 
     def credentials(self) -> list[dict[str, Any]]:
         return [] if self.credential is None else [shown(self.credential)]

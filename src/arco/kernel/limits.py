@@ -385,6 +385,11 @@ TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
 # Objects that a verification reads ahead while it walks a chain.
 VERIFY_READ_AHEAD_MAX = 32
 
+# Of one table that is verified: manifests that are in memory at once, and files whose sizes are remembered from a listing. What
+# is beyond it is asked for by itself.
+VERIFY_MANIFESTS_AHEAD_MAX = 8
+VERIFY_FILES_LISTED_MAX = 200_000
+
 # Bytes that a verification reads at once where objects may be large; one that is larger is read alone.
 VERIFY_READ_BYTES_MAX = 64 * 1024 * 1024
 

@@ -35,6 +35,10 @@ ASSET_NAME_CHARS_MAX = 128
 # How far ahead of our own clock a position may lie before it is refused: one broken clock must not drag all others.
 POSITION_LEAD_MS_MAX = 24 * 3600 * 1000
 
+# How far ahead of our own clock the time of an event that others send may lie. Of some events the latest time counts: one from
+# next year would be the last word until then.
+EVENT_LEAD_MS_MAX = 10 * 60 * 1000
+
 # One listing request: bounds the memory of whoever reads it.
 LIST_PAGE_KEYS_MAX = 10_000
 

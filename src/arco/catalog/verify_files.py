@@ -94,7 +94,7 @@ class _Table:
         lists = {str(one["manifest-list"]): one["snapshot-id"] for one in snapshots if "manifest-list" in one}
         manifests = {str(path): one["snapshot-id"] for one in snapshots for path in one.get("manifests") or ()}
         async for location, data in self._each(lists, "snapshot_list"):
-            with self._readable("snapshot_list", lists[location]):
+            with self._readable(lists[location], "snapshot_list"):
                 for one in manifest_files.manifests_in(data, location):
                     manifests.setdefault(one.manifest_path, lists[location])
         self._checks.count("manifests", len(manifests))
@@ -103,7 +103,7 @@ class _Table:
         if snapshots:
             self._listed = await self._checks.sizes_below(self._metadata.location)
         async for location, data in self._each(manifests, "snapshot_manifest"):
-            with self._readable("snapshot_manifest", manifests[location]):
+            with self._readable(manifests[location], "snapshot_manifest"):
                 for file, said in manifest_files.sizes_in(data, location):
                     await self._look_for(file, said, "data_files")
         for kind in ("statistics", "partition-statistics"):
@@ -126,7 +126,7 @@ class _Table:
             self._checks.progress(f"{code.replace('_', ' ')}s of a table", start + len(group), len(wanted))
 
     @contextmanager
-    def _readable(self, code: str, snapshot_id: int) -> Iterator[None]:
+    def _readable(self, snapshot_id: int, code: str) -> Iterator[None]:
         try:
             yield
         except CorruptObject as error:

@@ -128,7 +128,7 @@ def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
     assert found == [{"run_id": one, "state": "succeeded"} for one in (RUN, LATER)]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_server_whose_fold_does_not_list_shows_what_it_is_told_of_and_nothing_else(tmp_path: Path) -> None:
     called(tmp_path, "init", "shop")
     project = tmp_path / "shop"

@@ -68,7 +68,8 @@ kill: setup ## processes killed at random: while they increment one object, serv
 	$(PY) -m tests.integration.server_kill_rounds --rounds 100 --store local --spark
 	$(PY) -m tests.integration.server_kill_rounds --rounds 50 --store local --takeover-s 1
 	$(PY) -m tests.integration.server_kill_rounds --rounds 20 --store s3 --spark
-	EVERY_PLACE=1 $(BIN)/pytest tests/integration/test_servo_killed.py tests/integration/test_servo_atomic.py
+	EVERY_PLACE=1 $(BIN)/pytest tests/integration/test_servo_killed.py tests/integration/test_servo_atomic.py \
+		tests/integration/test_maintain_killed.py
 	$(PY) -m tests.integration.worker_rounds --tasks 200 --disturbances 20
 
 soak: setup crashpoints mutants kill described ## long campaigns: SEEDS seeds of every scenario (default 10000; 100000 of everybody at once and of workers), kill rounds

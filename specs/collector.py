@@ -10,6 +10,15 @@ from typing import Any
 
 from specs.explorer import Local, Model, Shared, Step
 
+ACTIONS = (
+    "commit.staged",
+    "commit.swung",
+    "create.staged",
+    "catalog.manifest_swung",
+    "upkeep.boundary_raised",
+    "upkeep.deleted",
+)
+
 GUARDS = {
     "number_at_most_current": "U2 a metadata file goes only if its commit number is not above the pointer's",
     "not_in_history": "U2 a metadata file goes only if no commit of the table's history names it",
@@ -125,7 +134,9 @@ class MetadataFiles(Scenario):
         else:
             for one in local[2]:
                 rest = local[2] - {one}
-                yield Step(f"deletes file {one}", (0, "delete", rest) if rest else START, ((self.FILES, files - {one}),))
+                yield Step(
+                    f"upkeep.deleted file {one}", (0, "delete", rest) if rest else START, ((self.FILES, files - {one}),)
+                )
 
     def _is_garbage(self, one: tuple[int, int], history: tuple[tuple[int, int], ...]) -> bool:
         needed = history if self.on("not_in_history") else history[-1:]
@@ -191,12 +202,12 @@ class NamelessPointers(Scenario):
             case "raise":
                 value = (names, max(boundary, *(uuid + 1 for uuid in local[2])))
                 deleting = (0, "delete", local[2])
-                yield from swung("raises the boundary", self.MANIFEST, value, deleting, START)
+                yield from swung("upkeep.boundary_raised", self.MANIFEST, value, deleting, START)
             case "delete":
                 for uuid in local[2]:
                     rest = local[2] - {uuid}
                     after = (0, "delete", rest) if rest else START
-                    yield Step(f"deletes pointer {uuid}", after, ((self.POINTERS, pointers - {uuid}),))
+                    yield Step(f"upkeep.deleted pointer {uuid}", after, ((self.POINTERS, pointers - {uuid}),))
             case _:
                 pass  # it waits, or has come to its end
 
@@ -371,7 +382,7 @@ class DataFiles(Scenario):
                 else:
                     after = (0, (), old - {garbage[0]}, live)
                     gone = self.GONE_YOUNG if files[garbage[0]] in {self.YOUNG, self.GONE_YOUNG} else self.GONE
-                    yield Step(f"deletes file {garbage[0]}", after, (self._aged(files, garbage[0], gone),))
+                    yield Step(f"upkeep.deleted file {garbage[0]}", after, (self._aged(files, garbage[0], gone),))
 
     def _order(self) -> tuple[str, ...]:
         pointers = ("pointer 0", "pointer 1") if self.on("whole_prefix") else ("pointer 0",)
@@ -448,7 +459,7 @@ class Markers(Scenario):
     def _collector(self, shared: Shared, local: Local) -> Iterator[Step]:
         marker, _, age, _ = shared
         if marker and (age == 2 or not self.on("marker_outlives_key")):
-            yield Step("deletes the marker", local, ((self.MARKER, ""),))
+            yield Step("upkeep.deleted the marker", local, ((self.MARKER, ""),))
         if marker == "open" and not self.on("markers_not_failed"):
             yield Step("marks the marker failed", local, ((self.MARKER, "failed"),))
 

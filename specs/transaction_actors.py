@@ -170,7 +170,7 @@ class Collector:
                     )
             return
         if FREE not in at.entries:
-            yield Step("deletes the record", self.first(), ((self._world.records[at.extra], ("G",)),))
+            yield Step("upkeep.deleted the record", self.first(), ((self._world.records[at.extra], ("G",)),))
             return
         for table in self._world.tables:
             if at.entries[table] == FREE:

@@ -128,9 +128,42 @@ def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
     assert found == [{"run_id": one, "state": "succeeded"} for one in (RUN, LATER)]
 
 
-def posted(base: str, event: dict[str, Any]) -> None:
+@pytest.mark.timeout(900)
+def test_a_server_whose_fold_does_not_list_shows_what_it_is_told_of_and_nothing_else(tmp_path: Path) -> None:
+    called(tmp_path, "init", "shop")
+    project = tmp_path / "shop"
+    root = project / "lake"
+    event = {"type": "execution.run_completed.v1", "source": "airflow", "data": COMPLETED | {"run_id": LATER}}
+    runs, assets = "SELECT run_id FROM runs ORDER BY run_id", "SELECT asset FROM assets"
+    with arco_server(root, "--fold", "--fold-no-listing", "--fold-every", "1", "--log-level", "error") as address:
+        base = address.removesuffix("/iceberg")
+        silent = APPEND.replace("[said, wrong]", "[said]")
+        subprocess.run([sys.executable, "-c", silent], cwd=project, check=True)  # says nothing to anybody
+        posted(base, event)
+        while not asked(project, runs):
+            time.sleep(0.5)
+        assert asked(project, runs) == [{"run_id": LATER}]
+        # Another process, which is told that folds do not list: what it writes is said to them.
+        with (project / "arco.toml").open("a") as file:
+            file.write("\n[fold]\nlisting = false\n")
+        called(project, "deploy")
+        while not asked(project, assets):
+            time.sleep(0.5)
+        assert len(asked(project, assets)) == 3
+        called(project, "run", "--no-fold")
+        while len(asked(project, runs)) < 2:
+            time.sleep(0.5)
+        assert asked(project, "SELECT source FROM iceberg_commits GROUP BY 1") == [{"source": "servo"}]
+        assert {"run_id": RUN} not in asked(project, runs), "nothing was listed all the time"
+        unsaid = min(root.glob("default/default/_catalog/ledger/execution/*/*.jsonl"))
+        posted(base, {"segments": [unsaid.relative_to(root).as_posix()]}, "/api/v1/fold/notify")
+        while {"run_id": RUN} not in asked(project, runs):
+            time.sleep(0.5)
+
+
+def posted(base: str, event: dict[str, Any], path: str = "/api/v1/events") -> None:
     words = json.dumps(event).encode()
-    request = urllib.request.Request(f"{base}/api/v1/events", words, {"Content-Type": "application/json"})
+    request = urllib.request.Request(f"{base}{path}", words, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status == 202
 

@@ -131,5 +131,5 @@ def decode_fed(data: bytes, key: str, kind: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is no {kind.__name__}: {error}") from error
     if found.format_version != 1:
-        raise UnknownFormat(f"{key} has format version {found.format_version}", hint="update this Arco")
+        raise UnknownFormat(f"{key} has format version {found.format_version}")
     return found

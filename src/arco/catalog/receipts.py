@@ -19,7 +19,7 @@ from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import KeyHash
 from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX
 from arco.kernel.scope import Scope
-from arco.ledger.receipts import Published, Receipt, commit_key, decode_receipt, receipt_name
+from arco.ledger.receipts import FORMAT, Published, Receipt, commit_key, decode_receipt, receipt_name
 from arco.storage.keys import Phase
 from arco.storage.port import Absent, ObjectStore, Unknown
 from arco.storage.readback import put_settled
@@ -49,7 +49,7 @@ class Receipts:
         name = self._name(phase, key, commit.at_ms)
         writing = self._writing.get(name)
         if writing is None:
-            receipt = Receipt("arco.receipt", 1, phase, table_uuid, str(key), commit)
+            receipt = Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
             writing = self._writing[name] = asyncio.ensure_future(self._write(name, receipt))
             writing.add_done_callback(lambda _: self._writing.pop(name))
         await asyncio.shield(writing)

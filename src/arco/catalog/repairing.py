@@ -22,7 +22,7 @@ from arco.catalog.spelling import spelled
 from arco.catalog.standing import in_step
 from arco.catalog.verify_chain import Chain, replayed
 from arco.catalog.verify_state import load_state
-from arco.kernel.errors import ArcoError, CorruptObject, NotFound
+from arco.kernel.errors import ArcoError, AskOperator, CorruptObject, NotFound
 from arco.kernel.limits import UPKEEP_HISTORY_READS_MAX
 from arco.ledger.receipts import Published, decode_receipt
 from arco.storage.findings import Report, nobody
@@ -107,7 +107,7 @@ async def _receipts_below(catalog: Catalog) -> list[str]:
             continue
         try:
             receipt = decode_receipt(found.data, listed.key)
-        except CorruptObject:
+        except AskOperator:
             continue
         if receipt.phase is Phase.PENDING:
             pending[receipt.table_uuid, receipt.commit.commit_number].append(receipt.commit)

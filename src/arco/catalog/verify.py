@@ -1,6 +1,6 @@
 """`verify`: everything that the catalog of one workspace has written, looked at again. It reads and never writes.
 
-    manifest → chain of commits → state → replay → tables and views → receipts (deep) → files of tables (deep)
+    manifest → chain of commits → state → replay → tables and views → receipts (deep) → files of tables
 
 Each stage goes as far as what it reads can be trusted, and says what it could not look at. Others may write meanwhile: what
 is looked at is the catalog as of the manifest that was read first.
@@ -12,6 +12,7 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.manifest import Manifest
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.names import Names
+from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.catalog.verify_chain import Chain, compare, replayed
 from arco.catalog.verify_files import FilesCheck
@@ -26,8 +27,8 @@ from arco.storage.keys import prefix_of
 _RESTORE = "restore it from a backup or a copy of the root; nothing else can be looked at without it"
 
 
-async def verify(catalog: Catalog, *, deep: bool = False, progress: Progress = nobody) -> Report:
-    """Look at everything; `deep` also reads every receipt, and every manifest, and looks for every file of a table."""
+async def verify(catalog: Catalog, *, files: bool = True, deep: bool = False, progress: Progress = nobody) -> Report:
+    """Look at everything; without `files` tables are looked at down to their metadata. `deep` also reads every receipt."""
     report = Report()
     manifest = await _manifest(catalog, report)
     if manifest is None:
@@ -45,7 +46,13 @@ async def verify(catalog: Catalog, *, deep: bool = False, progress: Progress = n
         report.note("tables were not looked at: neither the state nor the chain is whole")
         return report
     _count(names, report)
-    await _tables(catalog, names, report, progress, deep=deep)
+    live, dropped = await _entries(catalog, names, report)
+    pointers = await _tables(catalog, live, dropped, report, progress)
+    if deep:
+        await ReceiptCheck(catalog, report, progress).check([*live, *dropped], pointers)
+    if files:
+        tables = [entry for entry in (*live, *dropped) if entry.kind is Kind.TABLE]
+        await FilesCheck(catalog, report, progress).check(tables, pointers)
     if not report.clean and await _moved(catalog, manifest):
         report.note("others changed the catalog meanwhile: verify again before you act on what concerns a table")
     return report
@@ -96,18 +103,23 @@ async def _decided(catalog: Catalog, names: Names, report: Report) -> list[Entry
     return there
 
 
-async def _tables(catalog: Catalog, names: Names, report: Report, progress: Progress, *, deep: bool) -> None:
+async def _entries(catalog: Catalog, names: Names, report: Report) -> tuple[list[Entry], list[Entry]]:
+    """Iceberg tables and views that have a name, and those that can be restored."""
     live = [entry for entry in names.entries.values() if entry.format is Format.ICEBERG]
     live += await _decided(catalog, names, report)
     # What is to be purged may be gone in part already.
     kept = [one.entry for one in names.dropped.values() if not one.purge and one.entry.format is Format.ICEBERG]
+    return live, kept
+
+
+async def _tables(
+    catalog: Catalog, live: list[Entry], dropped: list[Entry], report: Report, progress: Progress
+) -> dict[str, Pointer]:
+    """Look at tables and views: their pointers, for whoever looks further."""
     tables = TableCheck(catalog, report)
-    wanted: list[tuple[Entry, bool]] = [*((entry, False) for entry in live), *((entry, True) for entry in kept)]
+    wanted = [*((entry, False) for entry in live), *((entry, True) for entry in dropped)]
     for start in range(0, len(wanted), VERIFY_READ_AHEAD_MAX):
         group = wanted[start : start + VERIFY_READ_AHEAD_MAX]
-        await asyncio.gather(*(tables.check(entry, dropped=dropped) for entry, dropped in group))
+        await asyncio.gather(*(tables.check(entry, dropped=gone) for entry, gone in group))
         progress("tables", start + len(group), len(wanted))
-    if deep:
-        await ReceiptCheck(catalog, report, progress).check([*live, *kept], tables.pointers)
-        iceberg_tables = [entry for entry in (*live, *kept) if entry.kind is Kind.TABLE]
-        await FilesCheck(catalog, report, progress).check(iceberg_tables, tables.pointers)
+    return tables.pointers

@@ -1,12 +1,13 @@
 """Every Iceberg table down to its files: manifest lists, manifests, data files and files of deletes, statistics.
 
-What all snapshots name is looked at, each manifest once. Files of the table's own folder are looked up in one listing of it; only
-what is not found there is asked for by itself. That a file has the size its manifest says is all that is looked at inside it.
+What all snapshots name is looked at, each manifest once, some files at a time: memory does not grow with a table. Files of the
+table's own folder are looked up in one listing of it, as far as that is remembered; all others are asked for, side by side. That
+a file has the size its manifest says is all that is looked at inside it.
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Entry
@@ -15,7 +16,7 @@ from arco.catalog.spelling import spelled
 from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput
-from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.kernel.limits import VERIFY_FILES_LISTED_MAX, VERIFY_MANIFESTS_AHEAD_MAX, VERIFY_READ_AHEAD_MAX
 from arco.storage.findings import Progress, Report
 from arco.storage.paging import walk
 
@@ -29,7 +30,7 @@ class FilesCheck:
     def __init__(self, catalog: Catalog, report: Report, progress: Progress) -> None:
         self._ws = catalog.parts
         self._report = report
-        self._progress = progress
+        self.progress = progress
 
     async def check(self, entries: list[Entry], pointers: dict[str, Pointer]) -> None:
         wanted = [(entry, pointers[entry.uuid]) for entry in entries if entry.uuid in pointers]
@@ -40,7 +41,7 @@ class FilesCheck:
             except ArcoError:
                 continue  # found and told where pointers are looked at
             await _Table(self, entry, metadata).check()
-            self._progress("files of tables", done, len(wanted))
+            self.progress("files of tables", done, len(wanted))
 
     async def fetch(self, location: str) -> bytes | None:
         return await self._ws.files.fetch(location)
@@ -49,14 +50,14 @@ class FilesCheck:
         return await self._ws.files.size_bytes(location)
 
     async def sizes_below(self, location: str) -> dict[str, int]:
-        """What lies in a folder inside the root, by location."""
-        try:
-            key = self._ws.locations.key(location)
-        except InvalidInput:
-            return {}
-        if key is None:
-            return {}
-        return {one.key: one.size_bytes async for one in walk(self._ws.tier1.store, f"{key}/")}
+        """What lies in a folder inside the root, by its key; of a very large one the first."""
+        key, found = self.key_of(location), dict[str, int]()
+        if key is not None:
+            async for one in walk(self._ws.tier1.store, f"{key}/"):
+                found[one.key] = one.size_bytes
+                if len(found) >= VERIFY_FILES_LISTED_MAX:
+                    break
+        return found
 
     def key_of(self, location: str) -> str | None:
         try:
@@ -80,6 +81,9 @@ class _Table:
         self._called = f"{entry.kind} {spelled(entry.namespace, entry.name)}"
         self._metadata = metadata
         self._told = 0
+        self._listed: dict[str, int] = {}
+        self._met: set[str] = set()
+        self._asked: dict[str, int] = {}
 
     async def check(self) -> None:
         # Only here: it loads PyIceberg.
@@ -89,36 +93,44 @@ class _Table:
         self._checks.count("snapshots", len(snapshots))
         lists = {str(one["manifest-list"]): one["snapshot-id"] for one in snapshots if "manifest-list" in one}
         manifests = {str(path): one["snapshot-id"] for one in snapshots for path in one.get("manifests") or ()}
-        for location, found in await self._each(lists, "snapshot_list", manifest_files.manifests_in):
-            manifests |= {one.manifest_path: lists[location] for one in found if one.manifest_path not in manifests}
+        async for location, data in self._each(lists, "snapshot_list"):
+            with self._readable(lists[location], "snapshot_list"):
+                for one in manifest_files.manifests_in(data, location):
+                    manifests.setdefault(one.manifest_path, lists[location])
         self._checks.count("manifests", len(manifests))
-        files: dict[str, int] = {}
-        for _, found in await self._each(manifests, "snapshot_manifest", manifest_files.live_files_in):
-            files |= {one.file_path: one.file_size_in_bytes for one in found}
-        self._checks.count("data_files", len(files))
+        self._checks.count("data_files", 0)
+        # After the metadata was read: whatever it names was written before.
+        if snapshots:
+            self._listed = await self._checks.sizes_below(self._metadata.location)
+        async for location, data in self._each(manifests, "snapshot_manifest"):
+            with self._readable(manifests[location], "snapshot_manifest"):
+                for file, said in manifest_files.sizes_in(data, location):
+                    await self._look_for(file, said, "data_files")
         for kind in ("statistics", "partition-statistics"):
-            files |= {str(one["statistics-path"]): int(one["file-size-in-bytes"]) for one in self._metadata.document[kind]}
-        await self._exist(files)
+            for one in self._metadata.document[kind]:
+                await self._look_for(str(one["statistics-path"]), int(one["file-size-in-bytes"]), "statistics")
+        await self._found()
 
-    async def _each(self, locations: dict[str, Any], code: str, read: Any) -> Iterable[tuple[str, Any]]:
-        """What is in some files, some side by side; those that cannot be read are told."""
-        found = []
+    async def _each(self, locations: dict[str, int], code: str) -> AsyncIterator[tuple[str, bytes]]:
+        """The bytes of some files, a few read side by side; those that are gone are told."""
         wanted = list(locations)
-        for start in range(0, len(wanted), VERIFY_READ_AHEAD_MAX):
-            group = wanted[start : start + VERIFY_READ_AHEAD_MAX]
+        for start in range(0, len(wanted), VERIFY_MANIFESTS_AHEAD_MAX):
+            group = wanted[start : start + VERIFY_MANIFESTS_AHEAD_MAX]
             for location, data in zip(group, await asyncio.gather(*map(self._fetched, group)), strict=True):
                 if data is None:
                     self._tell(
                         f"{code}_missing", f"snapshot {locations[location]} of {self._called} needs {location}, gone"
                     )
                 elif data:
-                    try:
-                        found.append((location, read(data, location)))
-                    except CorruptObject as error:
-                        self._tell(
-                            f"{code}_unreadable", f"snapshot {locations[location]} of {self._called}: {error.message}"
-                        )
-        return found
+                    yield location, data
+            self._checks.progress(f"{code.replace('_', ' ')}s of a table", start + len(group), len(wanted))
+
+    @contextmanager
+    def _readable(self, snapshot_id: int, code: str) -> Iterator[None]:
+        try:
+            yield
+        except CorruptObject as error:
+            self._tell(f"{code}_unreadable", f"snapshot {snapshot_id} of {self._called}: {error.message}")
 
     async def _fetched(self, location: str) -> bytes | None:
         """The bytes; None if they are gone; nothing if they lie where nobody may look."""
@@ -128,21 +140,36 @@ class _Table:
             self._checks.count("files_out_of_reach")
             return b""
 
-    async def _exist(self, files: dict[str, int]) -> None:
-        listed = await self._checks.sizes_below(self._metadata.location) if files else {}
-        for location, said in files.items():
-            key = self._checks.key_of(location)
-            size = listed.get(key) if key is not None else None
-            if size is None:
-                try:
-                    size = await self._checks.size_of(location)
-                except InvalidInput:
-                    self._checks.count("files_out_of_reach")
-                    continue
-            if size is None:
-                self._tell("file_missing", f"{self._called} names {location}, which is gone")
-            elif size != said:
-                self._tell("file_altered", f"{location} of {self._called} has {size} bytes, its manifest says {said}")
+    async def _look_for(self, location: str, said: int, word: str) -> None:
+        """Look for a file that has the size that is said of it, with others that are asked for side by side."""
+        if location in self._met:
+            return
+        if len(self._met) < VERIFY_FILES_LISTED_MAX:
+            self._met.add(location)
+        self._checks.count(word)
+        self._asked[location] = said
+        if len(self._asked) >= VERIFY_READ_AHEAD_MAX:
+            await self._found()
+
+    async def _found(self) -> None:
+        asked, self._asked = self._asked, {}
+        await asyncio.gather(*(self._exists(location, said) for location, said in asked.items()))
+
+    async def _exists(self, location: str, said: int) -> None:
+        try:
+            size = await self._size_of(location)
+        except InvalidInput:
+            self._checks.count("files_out_of_reach")
+            return
+        if size is None:
+            self._tell("file_missing", f"{self._called} names {location}, which is gone")
+        elif size != said:
+            self._tell("file_altered", f"{location} of {self._called} has {size} bytes, its manifest says {said}")
+
+    async def _size_of(self, location: str) -> int | None:
+        key = self._checks.key_of(location)
+        size = self._listed.get(key) if key is not None else None
+        return await self._checks.size_of(location) if size is None else size
 
     def _tell(self, code: str, what: str) -> None:
         """The first few of each table: the rest would say the same."""

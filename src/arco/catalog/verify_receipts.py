@@ -11,7 +11,7 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.model import Entry
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
-from arco.kernel.errors import CorruptObject, InvalidInput
+from arco.kernel.errors import AskOperator, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
 from arco.ledger.receipts import Published, Receipt, SourceKind, decode_receipt
 from arco.storage.findings import Progress, Report
@@ -53,7 +53,7 @@ class ReceiptCheck:
     def _take(self, key: str, data: bytes) -> None:
         try:
             receipt = decode_receipt(data, key)
-        except CorruptObject as error:
+        except AskOperator as error:
             self._report.find("receipt_unreadable", key, error.message, _RESTORE)
             return
         if not self._is_named_right(receipt, key):

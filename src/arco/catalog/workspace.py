@@ -20,6 +20,7 @@ from arco.kernel.ids import UlidSource
 from arco.kernel.limits import TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
 from arco.kernel.tallies import UNCOUNTED, Tallies
+from arco.ledger.appender import Appender
 from arco.storage.port import ObjectStore
 
 
@@ -56,6 +57,14 @@ class Workspace:
     def is_in_use(self) -> bool:
         """Whether anything is known to be in it, or under way."""
         return self.tier1.held is not None or not self.afterwards.is_idle
+
+    def appender(self) -> Appender:
+        """One that appends to the ledger of this workspace."""
+        return Appender(self.tier1.store, self.scope, self.clock, self.entropy, stored=self.heard)
+
+    def heard(self, name: object) -> None:
+        """A segment was written: told to whoever hears of receipts."""
+        self.receipts.hears(str(name))
 
     @classmethod
     def on(

@@ -172,6 +172,10 @@ class _Header(msgspec.Struct):
     format_version: int
 
 
+class _Numbered(_Header):
+    sequence: int
+
+
 def encode_manifest(manifest: Chained) -> bytes:
     return msgspec.json.encode(manifest, enc_hook=str, order="deterministic")
 
@@ -193,6 +197,17 @@ def decode_manifest(data: bytes, wanted: type[C], link: Link, key: str) -> C:
     if manifest.link(link.checksum) != link:
         raise CorruptObject(f"{key} says another place in the chain than what names it")
     return manifest
+
+
+def number_in(data: bytes, key: str) -> int:
+    """The number that a manifest of any head says of itself, of which nobody knows the checksum."""
+    try:
+        found = msgspec.json.decode(data, type=_Numbered)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"{key} is not a manifest: {error}") from error
+    if found.format not in {FORMAT, ROOT_FORMAT} or found.format_version != FORMAT_VERSION:
+        raise UnknownFormat(f"{key} is {found.format!r} version {found.format_version}, not a manifest that is known")
+    return found.sequence
 
 
 def following(previous: Chained | None, link: Link | None, snapshot: str, now_ms: int, epoch: int) -> dict[str, Any]:

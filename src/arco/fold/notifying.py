@@ -12,13 +12,14 @@ import msgspec
 
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
+from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, OutcomeUnknown, UnknownFormat
 from arco.kernel.ids import clip
-from arco.kernel.limits import FOLD_HINTED_SEGMENTS_MAX
+from arco.kernel.limits import FOLD_HINTED_SEGMENTS_MAX, SWAP_ATTEMPTS_MAX
 from arco.kernel.scope import Scope
-from arco.storage.cas import CasObject, Held
+from arco.storage.cas import CasObject, Held, Overtaken, Swung
 from arco.storage.keys import Domain, HintKey, Phase, ReceiptKey, SegmentKey, parse
-from arco.storage.port import ObjectStore
+from arco.storage.port import Lost, ObjectStore, Unknown
+from arco.storage.readback import pause_s
 
 
 class Hint(msgspec.Struct, frozen=True):
@@ -47,20 +48,44 @@ def hint_object(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, 
     return CasObject(store, str(HintKey(scope, domain)), HintCodec(), clock, entropy)
 
 
-async def notify(store: ObjectStore, scope: Scope, names: Iterable[str], clock: Clock, entropy: Entropy) -> None:
-    """Say that segments or receipts were written. After an error it may be said again."""
-    by_domain: dict[Domain, list[str]] = {}
-    for name in names:
-        by_domain.setdefault(_domain(scope, name), []).append(name)
-    for domain, some in by_domain.items():
-        fresh = dict.fromkeys(some)
+class Notifier:
+    """One process that says what it wrote. It remembers what it said last: mostly a notification is one request a domain."""
 
-        def named(held: Held[Hint] | None, fresh: dict[str, None] = fresh) -> Hint:
+    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+        self._store, self._scope, self._clock, self._entropy = store, scope, clock, entropy
+        self._held: dict[Domain, Held[Hint]] = {}
+
+    async def notify(self, names: Iterable[str]) -> None:
+        """Say that segments or receipts were written. After an error it may be said again."""
+        by_domain: dict[Domain, dict[str, None]] = {}
+        for name in names:
+            by_domain.setdefault(_domain(self._scope, name), {})[name] = None
+        for domain, fresh in by_domain.items():
+            await self._say(domain, fresh)
+
+    async def _say(self, domain: Domain, fresh: dict[str, None]) -> None:
+        hint = hint_object(self._store, self._scope, domain, self._clock, self._entropy)
+        for attempt in range(SWAP_ATTEMPTS_MAX):
+            if attempt:
+                await self._clock.sleep(pause_s(min(attempt, 6), self._entropy))
+            held = self._held.pop(domain, None) or await hint.read()
             before = () if held is None else held.value.segments
             kept = (*(one for one in before if one not in fresh), *fresh)
-            return Hint(kept[-FOLD_HINTED_SEGMENTS_MAX:])
+            value = Hint(kept[-FOLD_HINTED_SEGMENTS_MAX:])
+            match await (hint.create(value) if held is None else hint.swap(held, value)):
+                case Swung(after) | Overtaken(after):
+                    self._held[domain] = after
+                    return
+                case Lost():
+                    continue
+                case Unknown(reason):
+                    raise OutcomeUnknown(f"{hint.key} may say it: {reason}", hint="say it again")
+        raise Conflict(f"{hint.key} was written by others all the time", hint="say it again")
 
-        await hint_object(store, scope, domain, clock, entropy).update(named)
+
+async def notify(store: ObjectStore, scope: Scope, names: Iterable[str], clock: Clock, entropy: Entropy) -> None:
+    """The same, once."""
+    await Notifier(store, scope, clock, entropy).notify(names)
 
 
 async def hinted(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock, entropy: Entropy) -> tuple[str, ...]:

@@ -109,10 +109,9 @@ class ReceiptEvents:
         if found is None:
             return None
         try:
-            receipt = decode_receipt(found.data, name)
+            return decode_receipt(found.data, name)
         except AskOperator:
             return None
-        return receipt if (receipt.format, receipt.format_version) == ("arco.receipt", 1) else None
 
     async def _sealed(self, receipt: Receipt) -> tuple[Event, bytes]:
         committed = await self._committed(receipt)

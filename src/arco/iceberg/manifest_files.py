@@ -3,8 +3,8 @@
 It loads PyIceberg, which takes a second: import it where it is needed. What must never enter: a store.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.manifest import (
@@ -23,27 +23,24 @@ from arco.kernel.errors import CorruptObject
 from arco.kernel.ids import clip
 
 _READ_VERSION = 2
-T = TypeVar("T")
 
 
 def manifests_in(data: bytes, name: str) -> list[ManifestFile]:
     """The manifests that a manifest list names."""
-    return _read(name, lambda: list(read_manifest_list(HeldFile(name, data))))
+    with _of(name):
+        return list(read_manifest_list(HeldFile(name, data)))
 
 
 def entries_in(data: bytes, name: str) -> list[ManifestEntry]:
     """The entries of a manifest, as they are written: what they inherit from the list is not in them."""
+    return list(_entries(data, name))
 
-    def read() -> list[ManifestEntry]:
-        with AvroFile[ManifestEntry](
-            HeldFile(name, data),
-            MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
-            read_types={-1: ManifestEntry, 2: DataFile},
-            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-        ) as reader:
-            return list(reader)
 
-    return _read(name, read)
+def sizes_in(data: bytes, name: str) -> Iterator[tuple[str, int]]:
+    """The locations and sizes of the files that a manifest holds, one after the other: a manifest may hold very many."""
+    for entry in _entries(data, name):
+        if entry.status is not ManifestEntryStatus.DELETED:
+            yield entry.data_file.file_path, entry.data_file.file_size_in_bytes
 
 
 def live_files_in(data: bytes, name: str) -> list[DataFile]:
@@ -51,8 +48,22 @@ def live_files_in(data: bytes, name: str) -> list[DataFile]:
     return [one.data_file for one in entries_in(data, name) if one.status is not ManifestEntryStatus.DELETED]
 
 
-def _read(name: str, read: Callable[[], T]) -> T:
+def _entries(data: bytes, name: str) -> Iterator[ManifestEntry]:
+    with (
+        _of(name),
+        AvroFile[ManifestEntry](
+            HeldFile(name, data),
+            MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
+            read_types={-1: ManifestEntry, 2: DataFile},
+            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+        ) as reader,
+    ):
+        yield from reader
+
+
+@contextmanager
+def _of(name: str) -> Iterator[None]:
     try:
-        return read()
+        yield
     except Exception as error:  # whatever damaged bytes lead PyIceberg to
         raise CorruptObject(f"{clip(name, 300)} cannot be read: {type(error).__name__}: {clip(str(error), 100)}") from error

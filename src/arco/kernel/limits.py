@@ -35,6 +35,10 @@ ASSET_NAME_CHARS_MAX = 128
 # How far ahead of our own clock a position may lie before it is refused: one broken clock must not drag all others.
 POSITION_LEAD_MS_MAX = 24 * 3600 * 1000
 
+# How far ahead of our own clock the time of an event that others send may lie. Of some events the latest time counts: one from
+# next year would be the last word until then.
+EVENT_LEAD_MS_MAX = 10 * 60 * 1000
+
 # One listing request: bounds the memory of whoever reads it.
 LIST_PAGE_KEYS_MAX = 10_000
 
@@ -389,6 +393,11 @@ TABLE_DOCUMENT_BYTES_MAX = 100 * 1024
 
 # Objects that a verification reads ahead while it walks a chain.
 VERIFY_READ_AHEAD_MAX = 32
+
+# Of one table that is verified: manifests that are in memory at once, and files whose sizes are remembered from a listing. What
+# is beyond it is asked for by itself.
+VERIFY_MANIFESTS_AHEAD_MAX = 8
+VERIFY_FILES_LISTED_MAX = 200_000
 
 # Bytes that a verification reads at once where objects may be large; one that is larger is read alone.
 VERIFY_READ_BYTES_MAX = 64 * 1024 * 1024

@@ -6,6 +6,7 @@ What must never enter: I/O, and what OpenLineage means (`openlineage.py`).
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +15,10 @@ import msgspec
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import EventId, clip
+from arco.kernel.limits import EVENT_LEAD_MS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
-from arco.ledger.envelope import EventKey, EventType, identifier
+from arco.ledger.envelope import EventKey, EventTime, EventType, identifier
 from arco.ledger.event_types import EVENT_KINDS, EventKind
 
 _OWN_SOURCES = "arco/"
@@ -71,6 +73,19 @@ def time_ms_of(text: str) -> int:
         raise InvalidInput(f"{clip(text)!r} is not a moment that exists", hint="such as 2025-10-11T09:08:07Z") from None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return int((aware - _EPOCH).total_seconds() * 1000)
+
+
+def refuse_times_ahead(drafts: Sequence[Draft], now_ms: int) -> Sequence[Draft]:
+    """Drafts that others sent, if none says that it happened later than clocks may differ."""
+    for draft in drafts:
+        lead_ms = 0 if draft.time_ms is None else draft.time_ms - now_ms
+        if lead_ms > EVENT_LEAD_MS_MAX:
+            when = EventTime.at(draft.time_ms or 0)
+            raise InvalidInput(
+                f"time {when} lies {lead_ms // 1000} s ahead of this server's clock",
+                hint=f"set the sender's clock: at most {EVENT_LEAD_MS_MAX // 1000} s are taken",
+            )
+    return drafts
 
 
 def _check_attributes(given: dict[str, Any], scope: Scope) -> None:

@@ -10,10 +10,12 @@ from enum import StrEnum
 import msgspec
 
 from arco.kernel.clock import in_calendar, utc_date
-from arco.kernel.errors import CorruptObject
+from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.ids import KeyHash
 from arco.kernel.scope import Scope
 from arco.storage.keys import Day, Phase, ReceiptKey
+
+FORMAT = "arco.receipt"
 
 
 class SourceKind(StrEnum):
@@ -77,6 +79,9 @@ def receipt_name(scope: Scope, phase: Phase, key: KeyHash, at_ms: int) -> str:
 
 def decode_receipt(data: bytes, key: str) -> Receipt:
     try:
-        return msgspec.json.decode(data, type=Receipt)
-    except msgspec.DecodeError as error:
+        receipt = msgspec.json.decode(data, type=Receipt)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is not a receipt: {error}") from error
+    if (receipt.format, receipt.format_version) != (FORMAT, 1):
+        raise UnknownFormat(f"{key} is {receipt.format!r} version {receipt.format_version}, not {FORMAT!r} version 1")
+    return receipt

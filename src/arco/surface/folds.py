@@ -42,11 +42,12 @@ def own_session(name: str, master: str | None = None, conf: Mapping[str, str] | 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A lake as any process of this machine opens it."""
+    """A lake as any process of this machine opens it. `lists`: whether what is new in it is found by listing."""
 
     place: str
     options: Mapping[str, str]
     retention: Retention = field(default_factory=Retention)
+    lists: bool = True
 
 
 @asynccontextmanager

@@ -92,7 +92,7 @@ async def _is_nobodys(sweep: Sweep, uuid: str, entry: Listed) -> bool:
     try:
         return _says(stored.data, location, uuid)
     except ArcoError as error:
-        sweep.tally.trouble.append(error.one_line())
+        sweep.tell(error)
         return False
 
 

@@ -12,11 +12,9 @@ prepared before, and names what nobody else does, can no longer land. All names 
 
 from dataclasses import dataclass
 
-import msgspec
-
 from arco.fold.folding import ALL_HEADS
 from arco.fold.heads import Standing
-from arco.fold.manifests import Link, Manifest
+from arco.fold.manifests import Link, Manifest, number_in
 from arco.kernel.errors import BeyondReach, Conflict, OutcomeUnknown
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Overtaken, Swung
@@ -35,10 +33,6 @@ class _Floor:
     sequence: int
     published_ms: int
     needed: frozenset[str]
-
-
-class _Place(msgspec.Struct):
-    sequence: int
 
 
 async def collect(sweep: Sweep) -> None:
@@ -120,13 +114,8 @@ class _Head:
 
     async def _is_below(self, entry: Listed) -> bool:
         found = await self._sweep.store.get(entry.key)
-        if found is None:
-            return False
-        try:
-            return msgspec.json.decode(found.data, type=_Place).sequence < self._floor.sequence
-        except msgspec.DecodeError as error:
-            self._sweep.tally.trouble.append(f"{entry.key} is not a manifest: {error}")
-            return False
+        number = None if found is None else self._sweep.decoded(number_in, found.data, entry.key)
+        return number is not None and number < self._floor.sequence
 
     async def _collect_objects(self, folder: str, kind: type) -> None:
         async for entry, key in self._sweep.walk(folder, self._head.value):

@@ -16,7 +16,6 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.standing import in_step
 from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import ArcoError
 from arco.storage.cas import Held
 from arco.upkeep.sweep import Sweep
 
@@ -54,12 +53,9 @@ async def maintained(sweep: Sweep, *words: str) -> AsyncIterator[Maintained]:
         asked = entry.uuid in sweep.asked
         if entry.format is not Format.ICEBERG or entry.kind is not Kind.TABLE or (sweep.asked and not asked):
             continue
-        try:
+        one: Maintained | None = None
+        with sweep.apart():
             one = await _read(sweep, entry, asked=asked)
-        except ArcoError as error:
-            sweep.tally.trouble.append(error.one_line())
-            sweep.keep("it cannot be read")
-            continue
         if one is None or not any(one.wants(word) for word in words):
             continue
         sweep.tally.looked_at += 1

@@ -17,8 +17,9 @@ from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.pointer import Pointer
 from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables, Views
-from arco.kernel.errors import ArcoError, AskOperator
+from arco.kernel.errors import AskOperator, InvalidInput
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S, UPKEEP_HISTORY_READS_MAX
+from arco.storage.cas import Held
 from arco.storage.port import Listed
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import YOUNG, Sweep
@@ -37,11 +38,9 @@ async def collect(sweep: Sweep) -> None:
 
 
 async def _collect(sweep: Sweep, entry: Entry, places: Places) -> None:
-    try:
+    pointer: Held[Pointer] | None = None
+    with sweep.apart():
         pointer = await sweep.parts.pointers.read(entry.uuid)
-    except AskOperator as error:
-        sweep.tally.trouble.append(error.one_line())
-        return
     if pointer is None or pointer.value.created_by == STARTED:
         return
     folder = own_folder(sweep.parts.locations, entry.uuid, pointer.value.metadata_location)
@@ -117,8 +116,11 @@ class _History:
         try:
             data = await self._sweep.parts.files.find(location)
             facts = None if data is None else self._subject.facts(self._subject.decode(data, location))
-        except ArcoError:
-            return  # damaged, or out of reach: the trail ends here
+        except InvalidInput:
+            return  # out of reach: the trail ends here
+        except AskOperator as error:
+            self._sweep.tell(error)  # damaged: here too
+            return
         if facts is None:
             return
         for previous in facts.previous_locations:

@@ -80,14 +80,18 @@ async def _beside_the_chain(sweep: Sweep, listed: dict[str, Listed]) -> list[Lis
         while by_time and by_time[0] > commit.id:
             candidate = by_time.popleft()
             if candidate in listed:
-                with sweep.apart():
-                    if await _number(sweep, listed[candidate]) >= commit.sequence:
-                        found.append(listed.pop(candidate))
+                number = await _number(sweep, listed[candidate])
+                if number is None:
+                    listed.pop(candidate)
+                elif number >= commit.sequence:
+                    found.append(listed.pop(candidate))
         if len(listed) <= left:
             return found  # what is left is the rest of the chain
-    return [*found, *listed.values()]
+    return found + [entry for entry in listed.values() if await _number(sweep, entry) is not None]
 
 
-async def _number(sweep: Sweep, entry: Listed) -> int:
+async def _number(sweep: Sweep, entry: Listed) -> int | None:
+    """None if it is gone, or cannot be read: then it is told, and stays."""
     stored = await sweep.store.get(entry.key)
-    return -1 if stored is None else decode_commit(stored.data, entry.key).sequence
+    commit = None if stored is None else sweep.decoded(decode_commit, stored.data, entry.key)
+    return None if commit is None else commit.sequence

@@ -7,7 +7,6 @@ can be swung to it (U2); with it go the files of lost commits of its number, and
 """
 
 from arco.catalog.standing import STARTED
-from arco.kernel.errors import ArcoError
 from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S, MARKER_GRACE_S, UPKEEP_CLOCKS_S
 from arco.upkeep.maintained import DELETE_METADATA, Maintained, is_on, maintained
 from arco.upkeep.places import Places, own_folder
@@ -30,11 +29,9 @@ async def collect(sweep: Sweep) -> None:
 
 
 async def _collect(sweep: Sweep, table: Maintained, folder: str) -> None:
-    try:
+    last: int | None = None
+    with sweep.apart(table.name, "which versions its log forgot is not known"):
         last = await _last_forgotten(sweep, table)
-    except ArcoError as error:
-        sweep.tally.trouble.append(f"{table.name}: {error.one_line()}")
-        return
     if last is None:
         return
     async for entry in sweep.files(f"{folder}metadata/"):

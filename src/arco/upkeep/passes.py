@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from arco.kernel.errors import ArcoError, InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.ledger.appender import Appender
 from arco.ledger.audit_events import UPKEEP_COMPLETED, UpkeepCompleted
 from arco.ledger.drafts import Draft
 from arco.storage.keys import Domain, UpkeepKey, Word
@@ -96,7 +95,7 @@ async def announced(setting: Setting, reports: list[Report]) -> list[Report]:
         told = [one for one in reports if not one.dry_run and (one.did_something or one in news)]
         if told:
             drafts = [_draft(one) for one in told]
-            await Appender(setting.store, setting.scope, parts.clock, parts.entropy).append(Domain.AUDIT, drafts)
+            await parts.appender().append(Domain.AUDIT, drafts)
         for one in news:
             await setting.store.put(_told(setting, one), _said(one), Always())
     except ArcoError as error:

@@ -13,7 +13,6 @@ import msgspec
 
 from arco.catalog.names import Names
 from arco.catalog.pointer import GRAVE, Pointer, Tombstone
-from arco.kernel.errors import AskOperator
 from arco.kernel.ids import TableUuid, is_uuid7
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held
@@ -54,12 +53,9 @@ class _Nameless:
         if is_named(self._names, uuid):
             sweep.keep("its table has a name, or can be restored")
             return
-        try:
+        pointer: Held[Pointer] | None = None
+        with sweep.apart():
             pointer = await sweep.parts.pointers.read(uuid)
-        except AskOperator as error:
-            sweep.keep("it cannot be read")
-            sweep.tally.trouble.append(error.one_line())
-            return
         if pointer is None:
             return
         if pointer.value.pending is not None:

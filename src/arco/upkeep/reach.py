@@ -109,7 +109,7 @@ async def read_each(sweep: Sweep, locations: list[str]) -> list[tuple[bytes, str
 async def _bytes(sweep: Sweep, location: str) -> bytes:
     data = await sweep.parts.files.fetch(location)
     if data is None:
-        raise NotFound(f"{clip(location, 300)} is gone, and its table names it", hint="run arco verify --deep")
+        raise NotFound(f"{clip(location, 300)} is gone, and its table names it", hint="run arco verify")
     return data
 
 

@@ -14,7 +14,8 @@ import heapq
 from collections.abc import AsyncIterator, Sequence
 
 from arco.catalog.feed import Feed
-from arco.kernel.errors import AskOperator, CorruptObject
+from arco.fold.consumed import Consumed
+from arco.kernel.errors import AskOperator
 from arco.kernel.limits import (
     COMMITTED_RECEIPT_S,
     IDEMPOTENCY_LIFETIME_S,
@@ -36,8 +37,12 @@ _WAITS = "not folded yet"
 
 async def collect(sweep: Sweep) -> None:
     # What was consumed is read before the listing: what is listed and consumed stays consumed.
-    consumed = await sweep.lists.of(Head.ICEBERG, (await sweep.heads.read(Head.ICEBERG)).manifest)
-    told = await _told(sweep)
+    consumed = Consumed()
+    with sweep.apart(kept="what was folded is not known"):
+        consumed = await sweep.lists.of(Head.ICEBERG, (await sweep.heads.read(Head.ICEBERG)).manifest)
+    told: frozenset[str] | None = frozenset()
+    with sweep.apart(kept="what is in the feed of events is not known"):
+        told = await _told(sweep)
     oldest_first = await _committed(sweep)
     tables = _Tables(sweep, told)
     for start in range(0, len(oldest_first), UPKEEP_DELETES_MAX):
@@ -88,11 +93,9 @@ async def _read(sweep: Sweep, entries: Sequence[Listed]) -> AsyncIterator[tuple[
     for entry, one in zip(entries, found, strict=True):
         if one is None:
             continue
-        try:
-            yield entry, decode_receipt(one.data, entry.key)
-        except CorruptObject as error:
-            sweep.keep("it cannot be read")
-            sweep.tally.trouble.append(error.one_line())
+        receipt = sweep.decoded(decode_receipt, one.data, entry.key)
+        if receipt is not None:
+            yield entry, receipt
 
 
 class _Tables:
@@ -130,7 +133,7 @@ class _Tables:
         try:
             pointer = await parts.pointers.read(uuid)
         except AskOperator as error:
-            self._sweep.tally.trouble.append(error.one_line())
+            self._sweep.tell(error)
             self._blocked.add(uuid)
             return frozenset()
         return frozenset() if pointer is None else frozenset(parts.receipts.name(one) for one in pointer.value.published)

@@ -51,7 +51,7 @@ async def _reconcile(sweep: Sweep, entry: Entry, since_ms: int) -> None:
         missing = await _missing(sweep, pointer.value, since_ms) if entry.kind is Kind.TABLE else []
     except ArcoError as error:
         sweep.keep("it cannot be read")
-        sweep.tally.trouble.append(error.one_line())
+        sweep.tell(error)
         return
     for number in missing:
         said = f"commit {number} of {entry.full_name} is in its metadata log and has no receipt"

@@ -37,7 +37,7 @@ async def _closed_now(sweep: Sweep, run: RunId, older_than_s: float) -> bool:
         return False
     except AskOperator as error:
         sweep.keep("it cannot be read")
-        sweep.tally.trouble.append(error.one_line())
+        sweep.tell(error)
         return False
     ended_ms = log.state.run.ended_ms
     if ended_ms is None:

@@ -59,7 +59,7 @@ async def _expire(sweep: Sweep, table: Maintained, versions: Versions) -> None:
         going = expired(table.metadata, terms.now_ms, terms.hold)
     except ArcoError as error:
         sweep.keep("what it holds is not known, so nothing of it expires")
-        sweep.tally.trouble.append(f"{table.name}: {error.one_line()}")
+        sweep.tell(error, table.name)
         return
     _say(sweep, table, going)
     if going.is_empty:

@@ -4,10 +4,8 @@ A staged identity says when it was made. Past its time its creation is refused b
 new key, so what lies in its folder will never be a table's. What was written there a moment ago stays for a grace all the same.
 """
 
-import msgspec
-
 from arco.catalog.names import Names
-from arco.catalog.staging import Intent
+from arco.catalog.staging import decode_intent
 from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.kernel.tallies import Tallied
 from arco.storage.keys import StagedIntentKey
@@ -38,11 +36,8 @@ async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Nam
     found = await sweep.store.get(entry.key)
     if found is None:
         return
-    try:
-        intent = msgspec.json.decode(found.data, type=Intent)
-    except msgspec.DecodeError as error:
-        sweep.tally.trouble.append(f"{entry.key} is not a note of a staged table: {error}")
-        sweep.keep("it cannot be read")
+    intent = sweep.decoded(decode_intent, found.data, entry.key)
+    if intent is None:
         return
     folder = own_folder(sweep.parts.locations, key.table, f"{intent.location}/data/any")
     if folder is not None and Places(names, sweep.parts.locations).is_alone(folder, key.table):

@@ -8,9 +8,10 @@ Whoever stops a job at any place loses nothing: what is left is found again by t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from arco.catalog.boundary import raise_boundary
 from arco.catalog.names import Names
@@ -18,7 +19,7 @@ from arco.catalog.workspace import Workspace
 from arco.fold.consumed import ConsumedLists
 from arco.fold.heads import Heads
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, InvalidInput
+from arco.kernel.errors import ArcoError, InvalidInput, RetryLater
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_DELETES_MAX, UPKEEP_GRACE_S
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
@@ -27,8 +28,11 @@ from arco.storage.paging import walk
 from arco.storage.port import Listed, ObjectStore
 from arco.upkeep.report import Tally
 
+T = TypeVar("T")
+
 YOUNG = "younger than the grace"
 STRANGE = "no name that Arco gives"
+LOOK = "run arco verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,21 @@ class Sweep:
             yield
         except ArcoError as error:
             self.keep(kept)
-            self.tally.trouble.append(f"{name}: {error.one_line()}" if name else error.one_line())
+            self.tell(error, name)
+
+    def decoded(self, decode: Callable[[bytes, str], T], data: bytes, key: str) -> T | None:
+        """What an object says; None if it says nothing that can be understood, which is told, and it stays."""
+        try:
+            return decode(data, key)
+        except ArcoError as error:
+            self.keep("it cannot be read")
+            self.tell(error)
+            return None
+
+    def tell(self, error: ArcoError, name: str = "") -> None:
+        """Say what is wrong with one of many, and the command that says more."""
+        said = f"{name}: {error.one_line()}" if name else error.one_line()
+        self.tally.trouble.append(said if "run " in error.hint or isinstance(error, RetryLater) else f"{said}; {LOOK}")
 
     async def names_after_boundary(self) -> Names:
         """The names, after which no creation that was begun before a grace ago can add to them any more (U1).

@@ -14,13 +14,11 @@ Data goes before manifests and manifests before lists, so that what is left afte
 import re
 from collections.abc import AsyncIterator, Iterable
 
-import msgspec
-
-from arco.catalog.staging import Intent
+from arco.catalog.staging import decode_intent
 from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import ArcoError, Conflict, CorruptObject, InvalidInput
+from arco.kernel.errors import Conflict, CorruptObject, InvalidInput
 from arco.kernel.limits import ORPHAN_FILE_S, UPKEEP_FILES_MAX
 from arco.storage.keys import StagedIntentKey
 from arco.storage.port import Listed
@@ -52,11 +50,8 @@ async def collect(sweep: Sweep) -> None:
 
 
 async def _collect(sweep: Sweep, table: Maintained, folder: str) -> None:
-    try:
+    with sweep.apart(table.name, "what its table names is not known, so nothing of it goes"):
         await _Garbage(sweep, table, folder).collect()
-    except ArcoError as error:
-        sweep.keep("what its table names is not known, so nothing of it goes")
-        sweep.tally.trouble.append(f"{table.name}: {error.one_line()}")
 
 
 class _Garbage:
@@ -123,9 +118,8 @@ class _Garbage:
             if found is None or not isinstance(key, StagedIntentKey):
                 continue
             try:
-                location = msgspec.json.decode(found.data, type=Intent).location
-                place = sweep.parts.locations.key(location)
-            except (msgspec.DecodeError, InvalidInput) as error:
+                place = sweep.parts.locations.key(decode_intent(found.data, entry.key).location)
+            except InvalidInput as error:
                 raise CorruptObject(f"{entry.key} is not a note of a staged table: {error}") from error
             if place is not None and f"{place}/".startswith(self._folder.prefix):
                 raise Conflict(f"{entry.key} is about to create a table in the folder of {self._table.name}")

@@ -1,9 +1,14 @@
 """`verify --repair` makes again what can be derived, byte for byte, and leaves alone what cannot."""
 
+import asyncio
+
+import pytest
+
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.repairing import repair
 from arco.catalog.verify import verify
-from arco.storage.port import Always
+from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.storage.port import Always, ObjectInfo
 from unit.catalog.ground import COMMIT, METADATA, POINTER, RECEIPT, Ground, Server, story
 from unit.upkeep.ground import UpkeepGround
 from unit.upkeep.table_ground import maintained_table
@@ -149,10 +154,13 @@ async def test_verify_walks_down_to_the_files_and_says_what_is_gone():
     ground = UpkeepGround()
     table = await maintained_table(ground)
     data, manifest, listed = await table.publish(1)
-    report = await verify(ground.server().catalog, deep=True)
+    report = await verify(ground.server().catalog)
     assert (report.clean, report.counts["data_files"], report.counts["manifests"]) == (True, 1, 1)
     await ground.store.put(table.key(data), b"longer", Always())
     assert await findings(ground) == ["file_altered"]
+    assert [one.code for one in (await verify(ground.server().catalog)).findings] == ["file_altered"]
+    quick = await verify(ground.server().catalog, files=False, deep=True)
+    assert (quick.clean, "data_files" in quick.counts) == (True, False)
     await ground.store.delete(table.key(data))
     assert await findings(ground) == ["file_missing"]
     await ground.store.put(table.key(manifest), b"damaged", Always())
@@ -161,6 +169,34 @@ async def test_verify_walks_down_to_the_files_and_says_what_is_gone():
     assert await findings(ground) == ["snapshot_manifest_missing"]
     await ground.store.delete(table.key(listed))
     assert await findings(ground) == ["snapshot_list_missing"]
+
+
+def test_files_beyond_what_is_remembered_of_a_listing_are_asked_for_side_by_side(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("arco.catalog.verify_files.VERIFY_FILES_LISTED_MAX", 5)
+    asyncio.run(_asked_for_side_by_side())
+
+
+async def _asked_for_side_by_side() -> None:
+    ground = UpkeepGround()
+    table = await maintained_table(ground)
+    for number in range(1, 41):
+        await table.publish(number)
+    assert (await verify(ground.server().catalog)).counts["data_files"] == 40
+    await ground.store.delete(table.key(table.files[40][0]))
+    server = ground.server()
+    head, under_way, most = server.line.head, 0, 0
+
+    async def watched(key: str) -> ObjectInfo | None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return await head(key)
+
+    server.line.head = watched
+    assert [one.code for one in (await verify(server.catalog)).findings] == ["file_missing"]
+    assert most == VERIFY_READ_AHEAD_MAX - 5, "all of a batch but those that the listing had"
 
 
 @story

@@ -122,4 +122,36 @@ def test_the_page_lists_every_guard_and_every_invariant() -> None:
     page = PAGE.read_text()
     assert {guard: rule for guard, rule, _ in _guards(page)} == {**GUARDS, **collector.GUARDS}
     assert dict(re.findall(r"^\| ([A-IKRS]) \| (.+?) \|$", page, re.MULTILINE)) == INVARIANTS
-    assert all(f"`{action}`" in page for action in ACTIONS)
+
+
+def _places() -> dict[str, set[str]]:
+    """Crash points in the code, with the files that reach them."""
+    found: dict[str, set[str]] = {}
+    for path in (path for room in ("catalog", "txn", "upkeep") for path in (ROOT / "src" / "arco" / room).glob("*.py")):
+        for point in re.findall(r'\breach\("([^"]+)"\)', path.read_text()):
+            found.setdefault(point, set()).add(f"{path.parent.name}/{path.name}")
+    return found
+
+
+def test_the_page_has_one_table_of_actions_and_crash_points() -> None:
+    rows = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    modelled = {action for action, models, _ in rows if not models.startswith("none")}
+    assert modelled == {*ACTIONS, *collector.ACTIONS}
+    places = _places()
+    assert {action: set(re.findall(r"`([^`]+)`", files)) for action, _, files in rows} == {
+        point: files for point, files in places.items() if point in modelled or point.startswith(("txn.", "upkeep."))
+    }
+
+
+def test_every_action_of_the_collectors_is_taken_and_no_other_is_named() -> None:
+    taken: set[str] = set()
+    for scenario in collector.SCENARIOS:
+
+        class Listening(scenario):  # type: ignore[misc,valid-type]
+            def steps(self, role, shared, local):
+                for step in super().steps(role, shared, local):
+                    taken.update(re.findall(r"\b[a-z]+\.[a-z_]+\b", step.action))
+                    yield step
+
+        assert explore(Listening(), replies_lost_max=1).broken == ""
+    assert taken == set(collector.ACTIONS)

@@ -111,6 +111,34 @@ def test_maintain_says_what_it_would_rewrite(arco: Shell, lake: Path) -> None:
     assert [(one["table"], one["groups"], one["refused"]) for one in found] == [("shop.orders", [], None)]
 
 
+async def _upgrade(home: Path) -> None:
+    lake = Lake(base_uri=f"file://{home}/lake")
+    await lake.namespace("shop")
+    await lake.table(("shop",), "orders", commits=2)
+    await lake.table(("shop",), "lineage", commits=1)
+    await lake.commit((("shop",), "lineage"), {"action": "upgrade-format-version", "format-version": 3})
+    await lake.settle()
+    await lake.write_to(home / "lake")
+
+
+def test_a_named_table_that_cannot_be_rewritten_is_refused_in_one_line_before_anything_is_done(
+    arco: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(_upgrade(tmp_path))
+    monkeypatch.setenv("ARCO_ROOT", "lake")
+    before = objects(tmp_path / "lake")
+    for tables in (["shop.lineage"], ["shop.orders", "shop.lineage"]):
+        ended = arco("maintain", *tables)
+        assert (ended.code, ended.out) == (2, "")
+        (line,) = ended.err.splitlines()
+        assert "shop.lineage: this table has format version 3" in line
+        assert "row ids" in line
+    assert objects(tmp_path / "lake") == before
+    assert arco("maintain", "--all").code == 0, "of all tables it is left as it is"
+    assert objects(tmp_path / "lake") == before
+
+
 def test_verify_repairs_what_can_be_derived(arco: Shell, lake: Path) -> None:
     receipts = objects(lake, "/committed/")
     for name in receipts:

@@ -14,7 +14,7 @@ from arco.fold.passes import fold_pass
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import EventId, new_uuid7
-from arco.kernel.limits import JSON_DEPTH_MAX, LEDGER_EVENT_BYTES_MAX, POSTED_EVENTS_MAX
+from arco.kernel.limits import EVENT_LEAD_MS_MAX, JSON_DEPTH_MAX, LEDGER_EVENT_BYTES_MAX, POSTED_EVENTS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger import reading
 from arco.ledger.envelope import Event
@@ -256,6 +256,7 @@ WRONG: list[tuple[Any, str]] = [
     (completed(time="2025-02-30T00:00:00Z"), "not a moment"),
     (completed(time_ms="1"), "time_ms"),
     (completed(time_ms=10**18), "outside the years"),
+    (completed(time="2999-01-01T00:00:00Z"), "time 2999-01-01T00:00:00.000Z lies"),
     (completed(sequence="one"), "sequence"),
     (completed(sequence=2**31), "greater than any sequence"),
     (completed(causationid="x"), "not an event id"),
@@ -276,6 +277,14 @@ def test_what_is_wrong_is_said_by_its_place_and_nothing_is_taken(server: Server,
     assert [error["index"] for error in found["errors"]] == [1, 3]
     assert all(said in error["detail"] for error in found["errors"]), found["errors"]
     assert server.everything() == []
+
+
+def test_a_time_may_be_as_far_ahead_as_clocks_differ(server: Server) -> None:
+    now_ms = SystemClock().now_ms()
+    assert server.post([completed(time_ms=now_ms + EVENT_LEAD_MS_MAX - 1000)]).status == 202
+    (error,) = problem(server.post([completed(time_ms=now_ms + EVENT_LEAD_MS_MAX + 60_000)]))["errors"]
+    assert "at most 600 s are taken" in error["detail"]
+    assert len(server.everything()) == 1
 
 
 def test_each_item_has_its_own_reason(server: Server) -> None:
@@ -504,6 +513,7 @@ def test_the_same_edge_has_the_same_identity_in_every_event(server: Server) -> N
 
 WRONG_LINEAGE: list[tuple[Any, str]] = [
     (ran("COMPLETE", eventTime="yesterday"), "not a moment"),
+    (ran("COMPLETE", eventTime="2999-01-01T00:00:00Z"), "s ahead of this server's clock"),
     (ran("COMPLETE", eventTime=7), "Expected str, got int - at $.eventTime"),
     (ran("DONE"), "Invalid enum value 'DONE'"),
     (ran("START", run={}), "run.runId is missing"),

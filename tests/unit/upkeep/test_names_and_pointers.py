@@ -229,7 +229,7 @@ async def test_a_note_that_cannot_be_read_is_told_and_stays():
     ground.later(10 * DAY_S)
     report = (await ground.upkeep("staged"))["staged"]
     assert report.deleted == 0
-    assert "is not a note" in report.trouble[0]
+    assert "is not an intent" in report.trouble[0]
     assert Intent.__struct_fields__[0] == "format"
 
 

@@ -29,7 +29,7 @@ from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, r
 from arco.servo.plan.planner import Deployed
 from arco.servo.sdk.project import Project
 from arco.storage.cas import CasObject, Held
-from arco.storage.keys import DeploymentHeadKey, DeploymentKey, Domain, Word
+from arco.storage.keys import DeploymentHeadKey, DeploymentKey, Domain, SegmentKey, Word
 from arco.storage.port import Absent, Landed, ObjectStore
 from arco.storage.readback import put_settled
 
@@ -76,9 +76,17 @@ Tables = Mapping[str, TableColumns]
 
 
 class Deployments:
-    """The deployments of one workspace."""
+    """The deployments of one workspace. `stored` hears of every segment in which the ledger is told of one."""
 
-    def __init__(self, store: ObjectStore, scope: Scope, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        scope: Scope,
+        clock: Clock,
+        entropy: Entropy,
+        stored: Callable[[SegmentKey], None] = lambda _key: None,
+    ) -> None:
+        self._hears = stored
         self.store = store
         self.scope = scope
         self._clock = clock
@@ -198,7 +206,7 @@ class Deployments:
         for swing in held.value.untold:
             before = None if swing.before is None else await self.load(swing.before)
             drafts += announcements(swing, before, await self.load(swing.deployment))
-        ledger = Appender(self.store, self.scope, self._clock, self._entropy)
+        ledger = Appender(self.store, self.scope, self._clock, self._entropy, stored=self._hears)
         try:
             for at in range(0, len(drafts), _TOLD_AT_ONCE):
                 await ledger.append(Domain.CATALOG, drafts[at : at + _TOLD_AT_ONCE])

@@ -31,7 +31,6 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, PartitionsTouched
 from arco.kernel.ids import EventId, MaterializationId
 from arco.kernel.limits import PUBLISH_REBASES_MAX
-from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft as EventDraft
 from arco.ledger.execution_events import (
     MATERIALIZATION_COMPLETED,
@@ -268,7 +267,7 @@ class Desk:
 
     async def _tell(self, one: Held, outcome: Outcome) -> None:
         parts = self._catalog.parts
-        ledger = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        ledger = parts.appender()
         try:
             await ledger.append(Domain.EXECUTION, _events(one, outcome))
         finally:

@@ -16,7 +16,6 @@ from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import ArcoError
 from arco.kernel.fingerprint import fingerprint
-from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState
 from arco.servo.execute.file_access import file_io
@@ -109,7 +108,7 @@ class Maintenance:
         tables: dict[str, tuple[Levels, str]] = {one.name: (one.entry.namespace, one.entry.name) for one in surveyed}
         bench = MaintenanceBench(catalog=self.catalog, io=file_io(self.options), threads=threads, tables=tables)
         ids = {one.name: one.entry.uuid for one in surveyed}
-        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        appender = parts.appender()
         ground = Ground(parts.tier1.store, CatalogSettler(parts), appender, parts.clock, parts.entropy)
         announce = Announcements(started.log.run, started.plan, ids)
         options = Options(slots=self.parallelism, observer=self.observer, announce=announce)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from arco.kernel.errors import ArcoError
-from arco.ledger.appender import Appender
 from arco.ledger.run_state import RunState
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.asking import requests_of, start_asked
@@ -128,7 +127,7 @@ class Scheduler:
         self._told = told
         parts = pipeline.catalog.parts
         self._clock = parts.clock
-        self._appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        self._appender = parts.appender()
         self._crew = Crew(ways_of(pipeline, told), self._take)
 
     def stop(self) -> None:

@@ -102,7 +102,7 @@ class Pipeline:
     @property
     def deployments(self) -> Deployments:
         parts = self.catalog.parts
-        return Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        return Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy, parts.heard)
 
     async def prepare(self, request: PlanRequest) -> Prepared:
         """Deploy what is not deployed yet, look at what there is, and plan."""
@@ -291,7 +291,7 @@ class Pipeline:
         self, started: Started, deployment: Deployment, executor: Executor, *, seize: bool
     ) -> AsyncIterator[Driver]:
         parts = self.catalog.parts
-        appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        appender = parts.appender()
         options = replace(self.driving(started, deployment), slots=_slots(started), seize=seize)
         try:
             yield Driver(self.ground(appender, started), started.log, started.plan, executor, options)

@@ -11,7 +11,6 @@ from arco.fold.spark_home import SparkHome
 from arco.fold.spark_threads import SparkThreads, is_alive
 from arco.kernel.errors import Unavailable
 from arco.kernel.limits import TASK_LEASE_S
-from arco.ledger.appender import Appender
 from arco.ledger.run_entries import Failure
 from arco.ledger.run_state import LOST_LEASE
 from arco.servo.deploy.manifest import Deployment
@@ -86,7 +85,7 @@ class Worker:
         self._threads: SparkThreads | None = None
         self._is_without_spark = False
         parts = pipeline.catalog.parts
-        self._appender = Appender(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+        self._appender = parts.appender()
         self._crew = Crew(ways_of(pipeline, told), self._take)
 
     @property

@@ -113,7 +113,7 @@ async def _deployments(
     async with opened(file.where(root, options)) as home:
         parts = home.catalog.parts
         await Workspaces(parts.tier1.store, parts.clock, parts.entropy).need_in_use(parts.scope)
-        yield Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy), home
+        yield Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy, parts.heard), home
 
 
 def _lines(found: Prepared) -> Iterator[str]:

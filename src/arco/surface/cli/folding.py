@@ -49,14 +49,20 @@ async def at_work(where: Where, master: str | None, how: How | None = None) -> A
             await home.stop()
 
 
-async def fold(where: Where, *, master: str | None, follow: bool, every_s: float, listing: bool, json: bool) -> bool:
+async def fold(where: Where, *, master: str | None, follow: bool, every_s: float, listing: bool | None, json: bool) -> bool:
     """Fold what is new, once or again and again. True if every head is up to date."""
-    async with at_work(where, master, How(listing=listing)) as folding:
+    async with at_work(where, master, how_to_find(where, listing=listing)) as folding:
         if follow:
             await Following(folding, every_s, lambda done: print_followed(done, json=json)).go_on()
         done = await fold_pass(folding)
         print_pass(done, json=json, quiet=False)
         return not done.failed
+
+
+def how_to_find(where: Where, *, listing: bool | None) -> How:
+    """As a flag says, or else as is set for the root."""
+    settings = load_settings(where.root, list(where.options), where.folder)
+    return How(listing=settings.fold_lists if listing is None else listing)
 
 
 async def rebuild(where: Where, heads: Sequence[str], since: str | None, *, master: str | None, json: bool) -> None:

@@ -21,9 +21,15 @@ Master = Annotated[
 def fold(  # noqa: PLR0913, PLR0917 - one parameter a flag
     follow: Annotated[bool, typer.Option("--follow", help="Go on: look again every few seconds.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look, with --follow.")] = 10,
-    no_listing: Annotated[
-        bool, typer.Option("--no-listing", help="Fold only what was notified: for stores where listing is dear.")
-    ] = False,
+    listing: Annotated[
+        bool | None,
+        typer.Option(
+            "--listing/--no-listing",
+            help="Look for what is new; or fold only what was notified, for stores where listing is dear. Default: as "
+            "[fold] in arco.toml says, or else look.",
+            show_default=False,
+        ),
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Fold every workspace of the root, in one Spark session.")
     ] = False,
@@ -46,7 +52,7 @@ def fold(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco fold --root ./lake --follow --every 5 --all
     """
     where = Where.of(root, option, warehouse)
-    flags = {"master": spark, "follow": follow, "every_s": every, "listing": not no_listing, "json": json}
+    flags = {"master": spark, "follow": follow, "every_s": every, "listing": listing, "json": json}
     if everything:
         going = import_module("arco.surface.cli.folding_everything").fold(where, watched=watched, **flags)
     else:

@@ -24,7 +24,7 @@ from arco.kernel.errors import ArcoError
 from arco.kernel.scope import Scope
 from arco.storage.roots import open_root, parse_root
 from arco.surface.cli.flags import Where
-from arco.surface.cli.folding import pass_document, print_followed, print_pass
+from arco.surface.cli.folding import how_to_find, pass_document, print_followed, print_pass
 from arco.surface.cli.printing import print_json, say, say_aside
 from arco.surface.cli.settings import load_settings
 from arco.surface.folds import EveryFold, FoldedRoot, Lake, Told, own_session
@@ -32,11 +32,11 @@ from arco.surface.http.client_config import base_uri
 
 
 async def fold(
-    where: Where, *, master: str | None, follow: bool, every_s: float, listing: bool, json: bool, watched: bool
+    where: Where, *, master: str | None, follow: bool, every_s: float, listing: bool | None, json: bool, watched: bool
 ) -> bool:
     """Fold every workspace, once or again and again. True if everything is up to date."""
     told = _told_to_the_server if watched else _told_to_people(json=json)
-    async with _everything(where, master, every_s, told, How(listing=listing)) as everything:
+    async with _everything(where, master, every_s, told, how_to_find(where, listing=listing)) as everything:
         if watched:
             await _until_the_server_ends(everything)
             return True

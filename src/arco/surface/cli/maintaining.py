@@ -42,10 +42,12 @@ async def maintain(
         if dry_run:
             _print_survey(surveyed, json=json)
             return 0
+        if not everything:
+            _refuse(surveyed)
         started = await work.start(surveyed)
         if started is None:
             _print_survey(surveyed, json=json)
-            return 1 if any(one.refused for one in surveyed) and tables else 0
+            return 0
         log = Path(tempfile.gettempdir()) / "arco-maintain-spark.log"
         words = spark_words(where.folder)
         home = SparkHome(
@@ -76,6 +78,13 @@ async def _entries(at: Opened, tables: Sequence[str]) -> list[Entry]:
     names = await at.inventory.names()
     every = (one for one in names.entries.values() if one.format is Format.ICEBERG and one.kind is Kind.TABLE)
     return sorted(every, key=lambda one: one.full_name)
+
+
+def _refuse(surveyed: Sequence[Surveyed]) -> None:
+    """Whoever names a table hears that it cannot be rewritten before anything is done for the others."""
+    refused = [one for one in surveyed if one.refused]
+    if refused:
+        raise InvalidInput(f"{refused[0].name}: {refused[0].refused}")
 
 
 def _said(task: PlannedTask) -> str:

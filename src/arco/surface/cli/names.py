@@ -149,10 +149,9 @@ def rename(
     _run("changing", "rename", Where.of(root, option, warehouse), name, new_name)
 
 
-def verify(
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Also read every receipt and every manifest, and look for every file of a table.")
-    ] = False,
+def verify(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out manifests and files of tables.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also read every receipt of every table.")] = False,
     state: Annotated[
         bool, typer.Option("--state", help="Also compare what arco query shows with tables, runs and deployments.")
     ] = False,
@@ -168,10 +167,15 @@ def verify(
     """Check everything that Arco has written. Reads only, but for --repair; a server may run meanwhile.
 
     Walks the chain of commits and says where it breaks, checks the checksums of the state, makes the state again from the
-    commits and compares, and looks at the pointer and the metadata of every Iceberg table. Then reads the folded state, the
-    ledger, transactions, the feed of events, runs and deployments. Exits 0 if all is well, 1 if not.
+    commits and compares, and looks at every Iceberg table: its pointer, its metadata, the manifests of all its snapshots, and
+    whether their files are there. Then reads the folded state, the ledger, transactions, the feed of events, runs and
+    deployments. Exits 0 if all is well, 1 if not.
 
     Examples:
+
+      arco verify --root ./lake
+
+      arco verify --quick --root ./lake
 
       arco verify --deep --root ./lake
 
@@ -183,6 +187,7 @@ def verify(
         "verifying",
         "verify",
         Where.of(root, option, warehouse, allow_location),
+        files=not quick,
         deep=deep,
         state=state,
         repair=repair,

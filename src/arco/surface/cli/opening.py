@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from arco.catalog.model import Entry
 from arco.catalog.names import Names
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.spelling import spelled
+from arco.catalog.workspace import Workspace
+from arco.fold.hinting import Hints
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import NoSuchTable
@@ -67,6 +70,8 @@ async def opened(where: Where, counter: Counter | None = None) -> AsyncIterator[
     store = store if counter is None else counted(store, counter, clock)
     try:
         catalog = Catalog.open(store, base, scope, clock, entropy, policy)
+        if not settings.fold_lists:
+            catalog.parts.receipts.hears = partial(_say, Hints(store, clock, entropy), catalog.parts)
         author = Author(person(), f"arco-cli/{version('arco')}")
         try:
             yield Opened(catalog, Inventory(catalog), str(root), scope.warehouse, author, _folder(root))
@@ -74,6 +79,12 @@ async def opened(where: Where, counter: Counter | None = None) -> AsyncIterator[
             await catalog.parts.afterwards.settle()
     finally:
         await store.close()
+
+
+def _say(hints: Hints, parts: Workspace, name: str) -> None:
+    """What this command wrote, to folds that do not list. It ends when it was said."""
+    hints.add(parts.scope, name)
+    parts.afterwards.do(hints.settle())
 
 
 def _folder(root: Root) -> Path | None:

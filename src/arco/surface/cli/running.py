@@ -20,6 +20,7 @@ from rich.console import Console
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.workspaces import Workspaces
+from arco.fold.folding import Settings
 from arco.fold.passes import fold_pass
 from arco.fold.spark_masters import parse_master
 from arco.fold.spark_session import SparkSettings, expect_connect
@@ -84,7 +85,10 @@ async def at_work(
         )
         home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
         try:
-            yield replace(pipeline, home=home), Lake(workspace.place, settings.known, settings.retention)
+            yield (
+                replace(pipeline, home=home),
+                Lake(workspace.place, settings.known, settings.retention, settings.fold_lists),
+            )
         finally:
             pipeline.hand_over.close()
             await home.stop()
@@ -202,7 +206,8 @@ async def fold_after(pipeline: Pipeline, lake: Lake, *, json: bool) -> None:
     if home is None or not home.is_open:
         return
     try:
-        async with folding_of(pipeline.catalog.parts, lake, home) as folding:
+        await pipeline.catalog.parts.afterwards.settle()  # a fold that does not list was told of everything by then
+        async with folding_of(pipeline.catalog.parts, lake, home, Settings(listing=lake.lists)) as folding:
             done = await fold_pass(folding)
         failed = next(iter(done.failed.values()), None)
     except ArcoError as error:

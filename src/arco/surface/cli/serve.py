@@ -158,7 +158,7 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     state = ServerState(store, base, for_clients, policy, clock, entropy, choices, metrics)
     keys = load_task_keys(())
     state.task_keys = EnvelopeKeys(keys) if keys else None
-    state.fold_lists = flags.fold_listing or not flags.fold
+    state.fold_lists = settings.fold_lists and (flags.fold_listing or not flags.fold)
     is_first = crew.number == 0
     beside = [_fold(state, root, options, flags)] if flags.fold and is_first else []
     beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []
@@ -172,7 +172,7 @@ def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags
     if flags.fold_every_s <= 0:
         raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
     words = ["fold", "--follow", "--all", "--watched", "--every", str(flags.fold_every_s)]
-    words += [] if flags.fold_listing else ["--no-listing"]
+    words += ["--listing" if state.fold_lists else "--no-listing"]
     words += ["--root", root] if root is not None else []
     words += [word for option in options for word in ("-o", option)]
     command = [sys.executable, "-c", "from arco.surface.cli.main import run; run()", *words]

@@ -43,6 +43,8 @@ class Settings:
     options: Mapping[str, str]
     ambient: Mapping[str, str] = field(default_factory=dict)
     retention: Retention = field(default_factory=Retention)
+    fold_lists: bool = True
+    """Whether the folds of the root find what was written by listing. If not, whoever writes says so."""
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -67,7 +69,20 @@ def load_settings(root: str | None, options: list[str], folder: Path = Path()) -
     given_options = {word: _text(value) for word, value in kept.items()} | _given(options)
     if not elsewhere and "://" not in chosen:
         chosen = str(folder / chosen)  # what the file names lies beside the file
-    return Settings(chosen, given_options, _ambient(chosen), retention)
+    return Settings(chosen, given_options, _ambient(chosen), retention, _fold_lists(project if is_its_own else {}))
+
+
+def _fold_lists(project: Mapping[str, Any]) -> bool:
+    """Environment, then the file."""
+    given = os.environ.get("ARCO_FOLD_LISTING")
+    if given is not None:
+        if given not in {"true", "false"}:
+            raise InvalidInput(f"ARCO_FOLD_LISTING is {clip(given)!r}", hint="true or false")
+        return given == "true"
+    fold = project.get("fold", {})
+    if not isinstance(fold, dict) or set(fold) - {"listing"} or not isinstance(fold.get("listing", True), bool):
+        raise InvalidInput(f"[fold] in {PROJECT_FILE} is not understood", hint="write listing = true or false")
+    return bool(fold.get("listing", True))
 
 
 def _ambient(root: str) -> dict[str, str]:

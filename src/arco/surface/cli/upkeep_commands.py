@@ -119,7 +119,8 @@ def maintain(  # noqa: PLR0913, PLR0917 - one parameter a flag
     by commits that anybody can read around, and only if nobody deleted or replaced the same rows meanwhile. Old files stay for
     the snapshots that name them, until those expire (arco upkeep). One that is killed is gone on with by the same command.
 
-    Exits 1 if a task failed, or a table that was named cannot be rewritten.
+    Exits 1 if a task failed. A table that is named and cannot be rewritten is refused before anything is done; with --all it is
+    left as it is, and said.
 
     Examples:
 

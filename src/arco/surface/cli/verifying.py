@@ -36,7 +36,7 @@ _OTHERS = {
 """What is counted beside the catalog itself, as people are told."""
 
 
-async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: bool) -> bool:
+async def verify(where: Where, *, files: bool, deep: bool, state: bool, repair: bool, json: bool) -> bool:
     """Print every finding; True if there are none."""
     repairs = Repairs()
     disagreements: tuple[Disagreement, ...] = ()
@@ -47,7 +47,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
         if repair:
             repairs = await _repaired(at)
         with _watched() as progress:
-            report = await verify_catalog(at.catalog, deep=deep, progress=progress)
+            report = await verify_catalog(at.catalog, files=files, deep=deep, progress=progress)
             await import_module("arco.surface.cli.looking_over").look_over(at.catalog, report, progress, reach_s)
         if state and report.clean:
             disagreements = await import_module("arco.surface.cli.agreeing").disagreements_of(at)
@@ -56,7 +56,7 @@ async def verify(where: Where, *, deep: bool, state: bool, repair: bool, json: b
         _print_json(at, report, clean=clean, disagreements=disagreements if state else None, repairs=repairs)
     else:
         _print_repairs(repairs, asked=repair)
-        _print(report, deep=deep)
+        _print(report)
         if state:
             _print_state(report, disagreements)
     return clean
@@ -122,9 +122,9 @@ def _print_json(
     )
 
 
-def _print(report: Report, *, deep: bool) -> None:
+def _print(report: Report) -> None:
     if any(report.counts.values()):
-        _print_counts(report.counts, deep=deep)
+        _print_counts(report.counts)
     for note in report.notes:
         say(f"  note: {note}")
     if report.clean:
@@ -146,7 +146,7 @@ def _print_state(report: Report, disagreements: "tuple[Disagreement, ...]") -> N
             say(f"  {one.about} {one.subject}: {one.truth or 'nothing'}, and the state says {one.state or 'nothing'}")
 
 
-def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
+def _print_counts(counts: dict[str, int]) -> None:
     def number(word: str) -> int:
         return counts.get(word, 0)
 
@@ -171,9 +171,9 @@ def _print_counts(counts: dict[str, int], *, deep: bool) -> None:
         )
     if number("receipts_to_be_written"):
         say(f"  receipts  {number('receipts_to_be_written'):,} still to be written, by the next commit of each table")
-    if deep and "receipts" in counts:
+    if "receipts" in counts:
         say(f"  receipts  {number('receipts'):,} read")
-    if deep and "snapshots" in counts:
+    if "snapshots" in counts:
         looked_at = ", ".join(counted(number(word), said) for word, said in _FILES)
         beyond = f", {number('files_out_of_reach'):,} out of reach" if number("files_out_of_reach") else ""
         say(f"  files     {looked_at}{beyond}")

@@ -78,7 +78,8 @@ class DeploymentsOverHttp(Resource):
         Word(form.declaration.project)
         verify(form.declaration)
         catalog = self._state.catalog(asked.scope)
-        deployments = Deployments(self._state.store, asked.scope, self._state.clock, self._state.entropy)
+        heard = catalog.parts.heard
+        deployments = Deployments(self._state.store, asked.scope, self._state.clock, self._state.entropy, heard)
         found = await deployments.publish(
             form.declaration,
             by=request.principal,

@@ -4,6 +4,7 @@ They are checked, appended and acknowledged; nothing is read. CloudEvents come a
 in headers; our own drafts as an object or a list; OpenLineage by its shape. What must never enter: what an event means.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from arco.ledger.appender import Appended
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventKey
 from arco.ledger.openlineage import is_openlineage, openlineage_drafts
-from arco.ledger.posted import posted_draft
+from arco.ledger.posted import posted_draft, refuse_times_ahead
 from arco.surface.http.declaring import API, JSON, Asked, Endpoint, endpoint, scope_of
 from arco.surface.http.exchange import Request, Response, json_response
 from arco.surface.http.resource import KEY_HEADER, Resource
@@ -69,11 +70,13 @@ class Events(Resource):
         if key is not None and len(EventKey(key)) > _KEY_CHARS_MAX:
             raise InvalidInput(f"an Idempotency-Key of more than {_KEY_CHARS_MAX} characters")
 
-        def drafts_of(placed: tuple[int, Any]) -> tuple[Draft, ...]:
+        def drafts_of(placed: tuple[int, Any]) -> Sequence[Draft]:
             index, item = placed
             if is_openlineage(item):
-                return openlineage_drafts(item)
-            return (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
+                drafts = openlineage_drafts(item)
+            else:
+                drafts = (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
+            return refuse_times_ahead(drafts, self._state.clock.now_ms())
 
         items = list(enumerate(bounded(_items(request))))
         appended = await self._state.appender(scope).append_items(items, drafts_of)

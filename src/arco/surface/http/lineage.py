@@ -4,6 +4,7 @@ Clients of OpenLineage post here by default, so an event of theirs is taken for 
 else is posted is an edge that a person says. What must never enter: what an edge is (`catalog/hand_lineage.py`).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -22,6 +23,7 @@ from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.lineage_events import ColumnMapping, ColumnSource
 from arco.ledger.openlineage import is_openlineage, openlineage_drafts
+from arco.ledger.posted import refuse_times_ahead
 from arco.surface.http.declaring import API, Asked, Endpoint, endpoint, scope_of
 from arco.surface.http.events import Accepted, accepted, bounded
 from arco.surface.http.exchange import Request, Response, json_response
@@ -116,7 +118,7 @@ class Lineage(Resource):
         if isinstance(body, list) or is_openlineage(body):
             items: list[Any] = bounded(body if isinstance(body, list) else [body])
             scope = self.scope(request)
-            appended = await self._state.appender(scope).append_items(items, _openlineage)
+            appended = await self._state.appender(scope).append_items(items, self._openlineage)
             self._state.wake_fold(scope)
             return accepted(appended)
         form = read(body, LineageSaying, "lineage")
@@ -133,6 +135,11 @@ class Lineage(Resource):
         key = self.key(request, "lineage.record", body)
         said = await self._hand(request).record(upstream, downstream, columns, words, key)
         return self._answer(request, said, 201)
+
+    def _openlineage(self, item: Any) -> Sequence[Draft]:
+        if not is_openlineage(item):
+            raise InvalidInput("this is not an event of OpenLineage", hint="a list here holds events of OpenLineage")
+        return refuse_times_ahead(openlineage_drafts(item), self._state.clock.now_ms())
 
     async def delete(self, request: Request, asked: RemovalAsked) -> Response:
         said = read({"who": asked.who, "why": asked.why}, _Words, "lineage")
@@ -157,12 +164,6 @@ class Lineage(Resource):
         """What is deleted is in the query, so it belongs to what a key is bound to."""
         address: JsonValue = {name: list(values) for name, values in request.query.items() if name != "warehouse"}
         return self.key(request, "lineage.remove", {"query": address})
-
-
-def _openlineage(item: Any) -> tuple[Draft, ...]:
-    if not is_openlineage(item):
-        raise InvalidInput("this is not an event of OpenLineage", hint="a list here holds events of OpenLineage")
-    return openlineage_drafts(item)
 
 
 def _end(form: LineageEnd, what: str) -> End:

@@ -12,6 +12,7 @@ from arco.catalog.checkpointer import Checkpointer
 from arco.catalog.feed import Feed
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
+from arco.fold.hinting import Hints
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
@@ -23,7 +24,6 @@ from arco.storage.counted import counted
 from arco.storage.port import ObjectStore
 from arco.storage.workspaces import workspaces
 from arco.surface.http.for_clients import ForClients
-from arco.surface.http.hints import Hints
 from arco.surface.http.kept_answers import KeptAnswers
 from arco.surface.http.libraries import Libraries
 from arco.surface.http.metrics import Metrics

@@ -1,5 +1,6 @@
 """`arco deploy` and `arco rollback`, on a folder: what is said, what is refused, and what is written."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,36 @@ def test_help_teaches(arco: Shell, command: str) -> None:
     assert ended.code == 0
     assert "Example" in ended.out
     assert f"arco {command}" in ended.out
+
+
+def hints(folder: Path) -> list[str]:
+    return [name for name in objects(folder) if "/hints/" in name]
+
+
+def test_where_folds_do_not_list_a_deployment_is_said_to_them_and_nowhere_else(
+    arco: Shell, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code(here, "a|")
+    arco("deploy")
+    assert hints(here) == [], "folds find it by themselves"
+    with (here / "arco.toml").open("a") as file:
+        file.write("[fold]\nlisting = false\n")
+    code(here, "a|", "b|")
+    assert arco("deploy").code == 0
+    (name,) = hints(here)
+    assert name.endswith("/hints/catalog.json")
+    (segment,) = json.loads((here / "lake" / name).read_text())["segments"]
+    assert '"shop.b"' in (here / "lake" / segment).read_text()
+    monkeypatch.setenv("ARCO_FOLD_LISTING", "true")
+    code(here, "a|", "b|", "c|")
+    assert arco("deploy").code == 0
+    assert json.loads((here / "lake" / name).read_text())["segments"] == [segment], "the environment says otherwise"
+
+
+@pytest.mark.parametrize("said", ["listing = 1", 'lists = "no"'])
+def test_a_word_about_the_fold_that_is_not_understood_is_refused(arco: Shell, here: Path, said: str) -> None:
+    code(here, "a|")
+    with (here / "arco.toml").open("a") as file:
+        file.write(f"[fold]\n{said}\n")
+    ended = arco("deploy")
+    assert (ended.code, "[fold] in arco.toml is not understood" in ended.err) == (2, True)

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import date as calendar_date
 from enum import StrEnum
+from functools import cache
 from typing import Any, ClassVar, Self, get_type_hints
 
 from arco.kernel.clock import utc_date
@@ -554,9 +555,9 @@ def parse(name: str) -> Key:
     if not tail:
         raise InvalidInput(f"{clip(name)!r} lies in no scope", hint="names start with tenant/workspace/")
     scope = Scope.of(tenant, workspace)
-    for kind, reader in _READERS:
-        found = reader.fullmatch(tail)
-        values = None if found is None else values_of(_HINTS[kind], found.groupdict())
+    for kind in KINDS:
+        found = _reader(kind).fullmatch(tail)
+        values = None if found is None else values_of(_hints(kind), found.groupdict())
         key = None if values is None else kind(scope, **values)
         if key is not None and _spells(key, name):
             return key
@@ -571,5 +572,12 @@ def _spells(key: Key, name: str) -> bool:
         return False
 
 
-_HINTS = {kind: get_type_hints(kind) for kind in KINDS}
-_READERS = tuple((kind, reader_of(kind.template, _HINTS[kind])) for kind in KINDS)
+@cache
+def _hints(kind: type[Key]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _reader(kind: type[Key]) -> re.Pattern[str]:
+    """Made when a name is first tried on it: most processes parse few kinds, and making all of them takes a while."""
+    return reader_of(kind.template, _hints(kind))

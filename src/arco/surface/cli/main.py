@@ -27,6 +27,7 @@ from arco.surface.cli import (
     workspace_commands,
 )
 from arco.surface.cli.flags import AllowOrigin, Options, Root
+from arco.surface.cli.shortening import shorten
 
 app = typer.Typer(
     name="arco",
@@ -241,6 +242,7 @@ for commands in (
 
 def run() -> None:
     """The entry point: a deliberate error is one line and a non-zero exit, never a traceback."""
+    shorten(app, sys.argv[1:])
     try:
         app()
     except ArcoError as error:

@@ -1,7 +1,8 @@
 """How long people wait for commands that only look: `import arco`, `arco --help`, `arco plan` on the example shop.
 
 Every command is a process of its own. Medians with their spread, of wall time and of processor time; the first round warms up the
-disk, compiles every module as an installation does once, and is not counted. The shop's raw tables are landed first, smaller: a plan reads their manifests, and no rows.
+disk, compiles every module as an installation does once, and is not counted. The shop's raw tables are landed first, smaller: a
+plan reads their manifests, and no rows.
 Usage: python bench/commands.py [--rounds 7]
 """
 

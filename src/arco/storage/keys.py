@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from datetime import date as calendar_date
 from enum import StrEnum
-from functools import cache
 from typing import Any, ClassVar, Self, get_type_hints
 
 from arco.kernel.clock import utc_date
@@ -556,8 +555,9 @@ def parse(name: str) -> Key:
         raise InvalidInput(f"{clip(name)!r} lies in no scope", hint="names start with tenant/workspace/")
     scope = Scope.of(tenant, workspace)
     for kind in KINDS:
-        found = _reader(kind).fullmatch(tail)
-        values = None if found is None else values_of(_hints(kind), found.groupdict())
+        hints, reader = _READERS.get(kind) or _reader(kind)
+        found = reader.fullmatch(tail)
+        values = None if found is None else values_of(hints, found.groupdict())
         key = None if values is None else kind(scope, **values)
         if key is not None and _spells(key, name):
             return key
@@ -572,12 +572,12 @@ def _spells(key: Key, name: str) -> bool:
         return False
 
 
-@cache
-def _hints(kind: type[Key]) -> dict[str, Any]:
-    return get_type_hints(kind)
+_Reader = tuple[dict[str, Any], re.Pattern[str]]
+_READERS: dict[type[Key], _Reader] = {}
 
 
-@cache
-def _reader(kind: type[Key]) -> re.Pattern[str]:
-    """Made when a name is first tried on it: most processes parse few kinds, and making all of them takes a while."""
-    return reader_of(kind.template, _hints(kind))
+def _reader(kind: type[Key]) -> _Reader:
+    """Made when a name is first tried on it: most commands parse few names, and making all readers takes a while."""
+    hints = get_type_hints(kind)
+    made = _READERS[kind] = hints, reader_of(kind.template, hints)
+    return made

@@ -8,24 +8,39 @@ what any command does.
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 _OBJECTS_BETWEEN = 100_000
 
 
-def shorten(app: typer.Typer, words: Sequence[str]) -> None:
-    """Leave out what the words do not ask for. Names and helps stay, so help and mistyped names are answered as before."""
+def shortened(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
+    """Without what the words do not ask for. Names and helps stay, so help and mistyped names are answered as before."""
     chosen = words[0] if words else ""
-    for command in app.registered_commands:
-        if command.callback is not None and chosen != (command.name or command.callback.__name__.replace("_", "-")):
-            command.callback = _named_like(command.callback)
-    for group in app.registered_groups:
-        below = group.typer_instance
-        if below is not None and chosen != below.info.name:
-            below.registered_commands.clear()
-            below.registered_groups.clear()
+    made = copy(app)
+    made.registered_commands = [_command(one, chosen) for one in app.registered_commands]
+    made.registered_groups = [_group(one, chosen) for one in app.registered_groups]
+    return made
+
+
+def _command(one: CommandInfo, chosen: str) -> CommandInfo:
+    if one.callback is None or chosen == (one.name or one.callback.__name__.replace("_", "-")):
+        return one
+    made = copy(one)
+    made.callback = _named_like(one.callback)
+    return made
+
+
+def _group(one: TyperInfo, chosen: str) -> TyperInfo:
+    if one.typer_instance is None or chosen == one.typer_instance.info.name:
+        return one
+    made, below = copy(one), copy(one.typer_instance)
+    below.registered_commands, below.registered_groups = [], []
+    made.typer_instance = below
+    return made
 
 
 @contextmanager

@@ -37,7 +37,7 @@ async def moved_since(
     touched = sorted(_touched(plan.spec.tasks))
     found = await asyncio.gather(*map(has_moved, touched))
     made = {task.asset for task in plan.spec.tasks}
-    others = await asyncio.to_thread(_with_other_files, project, made, snapshot, options)
+    others = _with_other_files(project, made, snapshot, options)
     return sorted({key for key, moved in zip(touched, found, strict=True) if moved} | others)
 
 

@@ -23,7 +23,7 @@ from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import FORMAT, Caps, Gap, Made, Manifest, TableState
 from arco.fold.notifying import notify
 from arco.fold.receipt_events import ReceiptEvents
-from arco.fold.tables import FOLDED_FROM
+from arco.fold.tables import FOLDED_FROM, tables_of
 from arco.fold.work import Appended, Folded, StateFile, Work
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, Fenced, NotFound
@@ -222,6 +222,7 @@ class Folding:
             consumed=(*refs, ready.consumed.ref),
             added=ready.consumed.ref.list,
             caps=self.settings.caps,
+            whole=before.whole if before else all_tables(standing.head),
             **counts(before, ready.folded),
             **reported(gaps),
             **place,
@@ -265,6 +266,11 @@ def with_deltas(tables: Iterable[TableState], files: Iterable[StateFile], publis
         since_ms = published_ms if table.deltas_since_ms is None else table.deltas_since_ms
         known[file.table] = msgspec.structs.replace(table, deltas=(*table.deltas, file), deltas_since_ms=since_ms)
     return tuple(known[name] for name in sorted(known))
+
+
+def all_tables(head: Head) -> tuple[str, ...]:
+    """The tables that a head has every event in that is folded from its first one on."""
+    return tuple(table.name for table in tables_of(head))
 
 
 def counts(before: Manifest | None, folded: Folded) -> dict[str, Any]:

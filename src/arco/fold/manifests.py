@@ -128,7 +128,8 @@ class Manifest(Chained, frozen=True, kw_only=True):
     """What one head published.
 
     `events` were folded, `refused` could not be, `set_aside` are of versions that are not known. An event that is stored twice is
-    counted twice: counts are for people.
+    counted twice: counts are for people. `whole` are the tables that every event of the head was folded into: one that Arco got
+    later has only what came since, until the head is rebuilt.
     """
 
     head: str
@@ -145,6 +146,7 @@ class Manifest(Chained, frozen=True, kw_only=True):
     more_gaps: int = 0
     sharding: Sharding = Sharding()
     caps: Caps = Caps()
+    whole: tuple[str, ...] = ()
 
     def files(self) -> Iterator[StateFile]:
         for table in self.tables:

@@ -16,7 +16,7 @@ import msgspec
 
 from arco.fold.consumed import Loaded
 from arco.fold.finding import key_of
-from arco.fold.folding import Folding, joined_writers, reported, with_deltas
+from arco.fold.folding import Folding, all_tables, joined_writers, reported, with_deltas
 from arco.fold.gaps import gaps_of
 from arco.fold.heads import Standing
 from arco.fold.manifests import FORMAT, Link, ListRef, Made, Manifest, TableState
@@ -230,6 +230,7 @@ async def _manifest(folding: Folding, standing: Standing[Manifest], sources: _So
         first_position=min(positions, default=None),
         last_position=max(positions, default=None),
         caps=folding.settings.caps,
+        whole=start.whole if start else all_tables(head),
         **reported(gaps_of(built.writers)),
         **place,
     )

@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterator, Sequence
 from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
 from arco.fold.file_table import FILES
 from arco.fold.partition_counts import Size, places_of, sizes_of
-from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, PARTITIONS, RUNS, SETTLED_OUTPUTS, TASKS
+from arco.fold.shredding_planning import output_discarded, output_held, output_released, published
+from arco.fold.tables import MATERIALIZATIONS, PARTITIONS, RUNS, TASKS
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import RunId
 from arco.kernel.partition_key import PartitionKey
 from arco.ledger import execution_events as said
 from arco.ledger.envelope import Event
+from arco.ledger.payloads import SERVO
 
-_RUN, _TASK, _HELD = RowMaker(RUNS), RowMaker(TASKS), RowMaker(HELD_OUTPUTS)
-_SETTLED, _FILE = RowMaker(SETTLED_OUTPUTS), RowMaker(FILES)
+_RUN, _TASK, _FILE = RowMaker(RUNS), RowMaker(TASKS), RowMaker(FILES)
 _MATERIALIZATION, _PARTITION = RowMaker(MATERIALIZATIONS), RowMaker(PARTITIONS)
 
 # An end stands above a beginning whatever came first, and what knows the ranges above what does not.
 _BEGUN, _ENDED = 0, 1
-_SERVO = "arco/servo"
 
 
 def run_created(event: Event) -> Iterator[Contribution]:
@@ -120,7 +120,7 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
         "quality": _quality(event, it),
         "published_at": it.published_ms,
     }
-    published = {
+    made = {
         **shared,
         "attempt": it.attempt,
         "table_uuid": it.table_uuid,
@@ -143,8 +143,9 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
     for (partition_id, key), size in zip(partitions, sizes, strict=True):
         partition = {"asset_id": it.asset_id, "partition_id": partition_id}
         own = {"partition_key": key.canonical(), "rows": size.rows, "bytes": size.bytes, "files": size.files}
-        yield _MATERIALIZATION({**partition, "materialization_id": it.materialization_id}, **published, **own)
+        yield _MATERIALIZATION({**partition, "materialization_id": it.materialization_id}, **made, **own)
         yield _PARTITION({**partition, "table_uuid": it.table_uuid}, **current, **own)
+    yield from published(event)
     yield from _files(event, it, partitions)
 
 
@@ -163,45 +164,6 @@ def _files(
             columns=json_text(file.columns),
             written_order=told(event),
         )
-
-
-def output_held(event: Event) -> Iterator[Contribution]:
-    it = said.OutputHeld.of(event)
-    yield _HELD(
-        {"asset_id": it.asset_id, "materialization_id": it.materialization_id},
-        asset=it.asset,
-        run_id=it.run_id,
-        task_id=it.task_id,
-        partitions=ranges_text(it.partitions),
-        action=it.action,
-        reasons=list(it.reasons),
-        branch=it.branch,
-        snapshot_id=it.snapshot_id,
-        held_at=event.time.time_ms,
-        held_order=told(event),
-    )
-
-
-def output_released(event: Event) -> Iterator[Contribution]:
-    it = said.OutputReleased.of(event)
-    yield _settled(event, it, "released", it.snapshot_id)
-
-
-def output_discarded(event: Event) -> Iterator[Contribution]:
-    yield _settled(event, said.OutputDiscarded.of(event), "discarded", None)
-
-
-def _settled(event: Event, it: said.SettledOutput, verdict: str, snapshot_id: int | None) -> Contribution:
-    return _SETTLED(
-        {"asset_id": it.asset_id, "materialization_id": it.materialization_id, "what": it.what},
-        asset=it.asset,
-        verdict=verdict,
-        who=it.who,
-        why=it.why,
-        snapshot_id=snapshot_id,
-        settled_at=it.settled_ms,
-        settled_order=told(event),
-    )
 
 
 SHREDDERS: dict[str, Callable[[Event], Iterator[Contribution]]] = {
@@ -229,4 +191,4 @@ def _quality(event: Event, it: said.MaterializationCompleted) -> str:
     if it.checks_failed:
         return "warned"
     # Servo publishes nothing that was not checked; of others it is not known.
-    return "passed" if event.source == _SERVO else "unknown"
+    return "passed" if event.source == SERVO else "unknown"

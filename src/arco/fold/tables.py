@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from arco.fold.dataset_table import DATASETS
 from arco.fold.file_table import FILES
+from arco.fold.publish_table import PUBLISHES
 from arco.fold.search_tables import POSTINGS, TRIGRAMS
 from arco.fold.vocabulary import Column, Group, Kind, Table, Wins
 from arco.storage.keys import Domain, Head
@@ -181,6 +182,7 @@ HELD_OUTPUTS = Table(
                 _text("branch", "where it is kept"),
                 _long("snapshot_id"),
                 _moment("held_at"),
+                _text("told_by", "who held it back: arco/servo, or the source of another system's events", later=True),
             ),
         ),
     ),
@@ -549,6 +551,7 @@ TABLES: tuple[Table, ...] = (
     TASKS,
     MATERIALIZATIONS,
     PARTITIONS,
+    PUBLISHES,
     FILES,
     HELD_OUTPUTS,
     SETTLED_OUTPUTS,

@@ -366,6 +366,9 @@ PLAN_TASKS_MAX = 100_000
 # Objects that are read side by side while the facts for a plan are gathered.
 PLANNING_READS_MAX = 32
 
+# How often a plan is made anew because something was published between planning and starting; then it is refused.
+PLANS_ANEW_MAX = 3
+
 # Values of one dynamic dimension: they stand in one document, and in every planning snapshot.
 DYNAMIC_VALUES_MAX = 10_000
 DYNAMIC_VALUE_CHARS_MAX = 200

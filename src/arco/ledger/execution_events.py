@@ -92,6 +92,16 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[ColumnFacts, ...] = ()
 
 
+class CheckFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check found, in short; `quality.check_executed.v1` has all of it. `action` is what the gate was asked for."""
+
+    check: str
+    passed: bool
+    severity: str
+    action: str
+    failed_rows: int | None = None
+
+
 class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     """One publish of one asset. `inputs` are the versions of what it read, range by range; `counts` are per partition.
 
@@ -129,6 +139,7 @@ class MaterializationCompleted(Payload, frozen=True, kw_only=True):
     grain: dict[str, str] | None = None
     sequence_number: int | None = None
     file_stats: tuple[FileFacts, ...] = ()
+    checks: tuple[CheckFacts, ...] = ()
 
 
 class OutputHeld(Payload, frozen=True, kw_only=True):

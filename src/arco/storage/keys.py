@@ -559,9 +559,10 @@ def parse(name: str) -> Key:
     if not tail:
         raise InvalidInput(f"{clip(name)!r} lies in no scope", hint="names start with tenant/workspace/")
     scope = Scope.of(tenant, workspace)
-    for kind, reader in _READERS:
+    for kind in KINDS:
+        hints, reader = _READERS.get(kind) or _reader(kind)
         found = reader.fullmatch(tail)
-        values = None if found is None else values_of(_HINTS[kind], found.groupdict())
+        values = None if found is None else values_of(hints, found.groupdict())
         key = None if values is None else kind(scope, **values)
         if key is not None and _spells(key, name):
             return key
@@ -576,5 +577,12 @@ def _spells(key: Key, name: str) -> bool:
         return False
 
 
-_HINTS = {kind: get_type_hints(kind) for kind in KINDS}
-_READERS = tuple((kind, reader_of(kind.template, _HINTS[kind])) for kind in KINDS)
+_Reader = tuple[dict[str, Any], re.Pattern[str]]
+_READERS: dict[type[Key], _Reader] = {}
+
+
+def _reader(kind: type[Key]) -> _Reader:
+    """Made when a name is first tried on it: most commands parse few names, and making all readers takes a while."""
+    hints = get_type_hints(kind)
+    made = _READERS[kind] = hints, reader_of(kind.template, hints)
+    return made

@@ -56,6 +56,16 @@ def arco(capsys, monkeypatch):
     return command
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("--help",), ("plan", "--help"), ("quarantine", "--help"), ("quarantine", "list", "--help"), ("pln",)]
+)
+def test_what_is_left_out_for_speed_is_seen_in_no_answer(arco, monkeypatch, words):
+    """The entry point builds only the command that is asked for; the application as a whole says the same."""
+    found = arco(*words)
+    monkeypatch.setattr("arco.surface.cli.main.shortened", lambda whole, _: whole)
+    assert found == arco(*words)
+
+
 def contents(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 

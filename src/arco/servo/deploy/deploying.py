@@ -186,15 +186,20 @@ class Deployments:
         found = await self.load(target)
         if found.project != project:
             raise InvalidInput(f"deployment {target} is of project {found.project}")
-        moved = () if allow_breaking else _moved(await self.load(held.value.deployment), found)
-        if moved:
+        broken = () if allow_breaking else self._broken_by_going_back(await self.load(held.value.deployment), found)
+        if broken:
             raise InvalidInput(
-                "going back breaks what is published: " + "; ".join(moved),
+                "going back breaks what is published: " + "; ".join(broken),
                 hint="name another deployment with --to; or go back with --allow-breaking and make it again",
             )
         await self._swing(head, held, target, by)
         await self.tell(project)
         return found
+
+    def _broken_by_going_back(self, before: Deployment, after: Deployment) -> tuple[str, ...]:
+        """What would be refused if the earlier deployment were deployed now. Its own verdicts are on what came before it."""
+        verdicts = _verdicts(after.assets, _by_id(before), {}, self._ulids.next)
+        return breaking(before, msgspec.structs.replace(after, verdicts=verdicts))
 
     async def tell(self, project: str) -> int:
         """Tell the ledger of every swing that it was not told of. How many those were."""
@@ -245,7 +250,7 @@ class Deployments:
                 schema=self._schema(key, asset, asset_id, was, tables.get(key)),
             )
         taken = {one.asset_id for one in assets.values()}
-        verdicts = _verdicts(project, assets, {} if before is None else _by_id(before), tables, self._ulids.next)
+        verdicts = _verdicts(assets, {} if before is None else _by_id(before), tables, self._ulids.next)
         after = Deployment(
             id=self._ulids.next(),
             project=project.project,
@@ -398,7 +403,6 @@ def _moved(before: Deployment, after: Deployment) -> list[str]:
 
 
 def _verdicts(
-    project: Declaration,
     assets: Mapping[str, DeployedAsset],
     before: Mapping[str, DeployedAsset],
     tables: Tables,
@@ -406,13 +410,12 @@ def _verdicts(
 ) -> dict[str, SchemaVerdict]:
     """On every declared schema that is not as the deployment before had it."""
     found = {}
-    for key, asset in project.assets.items():
-        now = assets[key]
+    for key, now in assets.items():
         earlier = before.get(now.asset_id)
         if earlier is None or earlier.schema is None or now.schema is None:
             continue
         schema = tied(earlier.schema, now.asset_id, tables.get(key), new_id)
-        mode, properties = Compatibility(asset.definition["compatibility"]), asset.definition["write"]["properties"]
+        mode, properties = Compatibility(now.definition["compatibility"]), now.definition["write"]["properties"]
         verdict = judged(schema, now.schema, mode, properties)
         if verdict is not None:
             found[key] = verdict

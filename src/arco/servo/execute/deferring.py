@@ -43,7 +43,7 @@ async def gathered(
         found = theirs.of(key)
         if found.table is not None:
             assets[key] = _borrowed(snapshot.of(key), found, defer_to)
-    return PlanningSnapshot.taken(snapshot.at_ms, dict(sorted(assets.items())), snapshot.read_up_to)
+    return PlanningSnapshot.taken(snapshot.at_ms, dict(sorted(assets.items())), snapshot.read_up_to, snapshot.state)
 
 
 async def _theirs(catalog: Catalog, project: Project, at_ms: int, options: Mapping[str, str]) -> PlanningSnapshot:
@@ -63,4 +63,5 @@ def _borrowed(own: AssetFacts, theirs: AssetFacts, scope: Scope) -> AssetFacts:
         table=msgspec.structs.replace(table, workspace=scope.warehouse),
         files=own.files,
         dynamic=own.dynamic or theirs.dynamic,
+        quarantined=theirs.quarantined,
     )

@@ -1,15 +1,16 @@
 """Gathering the facts that a plan stands on: what runs published, what the tables are now, which files and values there are.
 
-The order matters. First the names of the runs, then the ledger, then the logs of runs that the ledger does not call completed
-(`ledger/outstanding.py`), and the tables last. So a table is never older than what is said of it: a publish that lands meanwhile
-is at worst read without being counted, and what read it is made again.
+The order matters. First the runs that are open, then the folded state and what is not folded yet (`read/planned_on.py`), then
+the logs of those runs (`ledger/outstanding.py`), and the tables last. So a table is never older than what is said of it: a
+publish that lands meanwhile is at worst read without being counted, and what read it is made again. Where not all is folded
+as planning needs it, the ledger is read whole; also where a table was set back: the state has only the last publish of a range.
 
 Nothing is written here but by `store_snapshot`. PyIceberg is loaded only for sources that lie outside the root or are large, and
 Spark never.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -18,17 +19,16 @@ import msgspec
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Kind
+from arco.fold.heads import Heads
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import NoSuchTable, NotFound, OutcomeUnknown
-from arco.kernel.ids import PlanningSnapshotId
+from arco.kernel.ids import PlanningSnapshotId, RunId
 from arco.kernel.limits import PLANNING_READS_MAX
-from arco.ledger import reading
-from arco.ledger.envelope import Event
 from arco.ledger.execution_events import RUN_COMPLETED, RunCompleted
 from arco.ledger.outstanding import Outstanding, outstanding, run_ids
-from arco.ledger.payloads import SERVO
+from arco.read.planned_on import PlanningRows, rows_of_ledger, rows_of_state
 from arco.servo.deploy.dynamic_values import DynamicDimensions
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.input_files import list_files
@@ -38,10 +38,11 @@ from arco.servo.execute.standing import content_snapshot, has_materialization, i
 from arco.servo.execute.table_partitions import versions_by_partition
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.partitioning import Partitioning
-from arco.servo.plan.facts import AssetFacts, FilesFact, PlanningSnapshot, TableFact, decode_snapshot
+from arco.servo.plan.facts import AssetFacts, FilesFact, Materialization, PlanningSnapshot, TableFact, decode_snapshot
 from arco.servo.plan.freshness import deadlines
-from arco.servo.plan.recorded import recorded
+from arco.servo.plan.recorded import Recorded, on_top, recorded
 from arco.servo.plan.staleness import World
+from arco.servo.schedule.open_runs import OpenRunsNote
 from arco.servo.sdk.definitions import AssetDefinition, InputKind
 from arco.servo.sdk.project import Project
 from arco.servo.sdk.tables import table_of
@@ -73,28 +74,31 @@ async def gather(
     """Everything that is known of a project's assets now. `file_options` are the options of the root's store."""
     parts = catalog.parts
     at_ms = parts.clock.now_ms() if now_ms is None else now_ms
-    events, owed = await _events(catalog)
+    names = {one.asset_id: key for key, one in deployment.assets.items()}
+    told, owed = await _told(catalog, names)
     dynamic = await _dynamic(catalog, project, deployment)
     tables = await _tables(catalog, project)
-    landed = [event for one in owed.maybe if _has_landed(one.materialization_id, tables) for event in one.events]
-    names = {one.asset_id: key for key, one in deployment.assets.items()}
-    made = recorded(_once([*events, *owed.happened, *landed]), names)
+    made = _recorded(told, owed, tables, names)
+    if told.state and _is_set_back(made, tables):
+        told, owed = await _told_by_ledger(catalog)
+        tables = await _tables(catalog, project)
+        made = _recorded(told, owed, tables, names)
     facts: dict[str, AssetFacts] = {}
     sources = _Sources(catalog, at_ms, file_options)
     for key in sorted(project.assets):
-        asset, table, known = project.assets[key], tables.get(key), made.get(str(key), AssetFacts())
+        asset, table, known = project.assets[key], tables.get(key), made.get(str(key), Recorded())
         values = dynamic.get(key, {})
-        found = msgspec.structs.replace(
-            known,
-            materializations=still_standing(known.materializations, None if table is None else table.metadata),
+        found = AssetFacts(
+            materializations=() if table is None else _standing(known, table),
             table=None if table is None else await _table_fact(asset, table, sources, values),
             files=_files(asset, project, file_options),
             dynamic=values,
+            held=known.held,
+            quarantined=known.quarantined,
         )
         if found != AssetFacts():
             facts[str(key)] = found
-    read_up_to = str(events[-1].position) if events else ""
-    return PlanningSnapshot.taken(at_ms, _with_deadlines(project, at_ms, facts), read_up_to)
+    return PlanningSnapshot.taken(at_ms, _with_deadlines(project, at_ms, facts), told.read_up_to, told.state)
 
 
 def _with_deadlines(project: Project, at_ms: int, facts: dict[str, AssetFacts]) -> dict[str, AssetFacts]:
@@ -131,24 +135,59 @@ async def load_snapshot(catalog: Catalog, snapshot_id: str) -> PlanningSnapshot:
 # What runs did
 
 
-async def _events(catalog: Catalog) -> tuple[list[Event], Outstanding]:
-    """The events of the ledger, and what runs have done beyond it."""
+async def _told(catalog: Catalog, names: Collection[str]) -> tuple[PlanningRows, Outstanding]:
+    """What was told of some assets, by the state and what is not folded yet; and what runs have done beyond it."""
     parts = catalog.parts
-    store, scope = parts.tier1.store, parts.scope
-    runs = await run_ids(store, scope)
-    # Others may say what they like of runs and assets; what is published and what is owed only Servo knows.
-    events = [one for one in await reading.events(store, scope, Domain.EXECUTION) if one.source == SERVO]
+    open_runs = await OpenRunsNote(parts.tier1.store, parts.scope, parts.clock, parts.entropy).read()
+    told = await rows_of_state(_heads(catalog), names)
+    if told is None:
+        return await _told_by_ledger(catalog)
+    return told, await _outstanding(catalog, [RunId(one.run) for one in open_runs])
+
+
+async def _told_by_ledger(catalog: Catalog) -> tuple[PlanningRows, Outstanding]:
+    """The same from the whole ledger, and from every run that it does not call completed."""
+    runs = await run_ids(catalog.parts.tier1.store, catalog.parts.scope)
+    told, events = await rows_of_ledger(_heads(catalog))
     completed = {RunCompleted.of(event).run_id for event in events if event.type == RUN_COMPLETED}
-    under_way = [run for run in runs if run not in completed]
-    return events, await outstanding(store, scope, under_way, (Domain.EXECUTION,), parts.clock, parts.entropy)
+    return told, await _outstanding(catalog, [run for run in runs if run not in completed])
 
 
-def _once(events: Iterable[Event]) -> list[Event]:
-    """Each event once; that of the ledger, which comes first, counts."""
-    found: dict[str, Event] = {}
-    for event in events:
-        found.setdefault(event.id, event)
-    return sorted(found.values(), key=lambda event: event.position)
+def _heads(catalog: Catalog) -> Heads:
+    parts = catalog.parts
+    return Heads(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
+
+
+async def _outstanding(catalog: Catalog, runs: Iterable[RunId]) -> Outstanding:
+    parts = catalog.parts
+    return await outstanding(parts.tier1.store, parts.scope, runs, (Domain.EXECUTION,), parts.clock, parts.entropy)
+
+
+def _recorded(
+    told: PlanningRows, owed: Outstanding, tables: Mapping[AssetKey, _Table], names: Mapping[str, str]
+) -> dict[str, Recorded]:
+    landed = (event for one in owed.maybe if _has_landed(one.materialization_id, tables) for event in one.events)
+    unsent = PlanningRows()
+    unsent.add((*owed.happened, *landed))
+    return recorded({table: [*rows, *unsent.rows[table]] for table, rows in told.rows.items()}, names)
+
+
+def _standing(known: Recorded, table: _Table) -> tuple[Materialization, ...]:
+    """What still stands, without what lies under a later publish of the same range."""
+    standing = still_standing((one.made for one in known.publishes.values()), table.metadata)
+    ids = {one.id for one in standing}
+    kept = on_top(one for one in known.publishes.values() if one.made.id in ids)
+    return tuple(one for one in standing if one.id in kept)
+
+
+def _is_set_back(made: Mapping[str, Recorded], tables: Mapping[AssetKey, _Table]) -> bool:
+    """Whether a publish that lies on top is not in its table any more: then what lay under it counts, and the state forgot it."""
+    for key, table in tables.items():
+        publishes = made.get(str(key), Recorded()).publishes
+        own = [one for one in publishes.values() if one.made.table_uuid in {"", table.metadata.table_uuid}]
+        if on_top(own) - {one.id for one in still_standing((one.made for one in own), table.metadata)}:
+            return True
+    return False
 
 
 def _has_landed(materialization_id: str, tables: Mapping[AssetKey, _Table]) -> bool:

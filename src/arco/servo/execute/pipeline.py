@@ -15,7 +15,7 @@ from arco.fold.spark_threads import SparkThreads
 from arco.kernel.canonical_json import JsonValue, canonical_bytes
 from arco.kernel.errors import AskHistory, BrokenInvariant, Conflict, NotFound, RetryLater, Unavailable
 from arco.kernel.ids import RunId
-from arco.kernel.limits import RUN_PARALLELISM_MAX, RUN_POLL_S, TRANSACTION_TABLES_MAX
+from arco.kernel.limits import PLANS_ANEW_MAX, RUN_PARALLELISM_MAX, RUN_POLL_S, TRANSACTION_TABLES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.run_entries import OnFailure, Trigger
@@ -27,6 +27,7 @@ from arco.servo.execute.connect_limits import refuse_what_connect_lacks
 from arco.servo.execute.deferring import gathered
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import load_snapshot, store_snapshot
+from arco.servo.execute.moved import moved_since
 from arco.servo.execute.pooling import needs_of
 from arco.servo.execute.publish import SOURCE
 from arco.servo.execute.spark_executor import Bench, SparkExecutor
@@ -49,6 +50,7 @@ from arco.servo.sdk.project import Project
 
 _INTERRUPTED = "interrupted"
 _HEARD_S = 0.5
+_NAMES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,36 @@ class Pipeline:
         made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
         return Prepared(made, snapshot, deployment, request)
 
+    async def as_of_now(self, prepared: Prepared) -> Prepared:
+        """The same plan while it stands on what is there; otherwise another one, of the same request."""
+        moved = await self._moved(prepared)
+        for _ in range(PLANS_ANEW_MAX):
+            if not moved:
+                return prepared
+            prepared = await self.prepare(prepared.request)
+            moved = await self._moved(prepared)
+        if moved:
+            raise Conflict(
+                f"{', '.join(moved[:_NAMES_MAX])} changed again each time that this was planned",
+                hint="start it when whoever writes there has finished, or ask for less",
+            )
+        return prepared
+
+    async def _moved(self, prepared: Prepared) -> list[str]:
+        return await moved_since(self.catalog, self.project, prepared.plan, prepared.snapshot, self.options)
+
     async def start(self, prepared: Prepared, how: HowToRun, *, here: bool = True) -> Started:
-        """A run of a plan; the one that was started before with the same key, if there is one. `here`: this process drives it."""
+        """A run of a plan; the one that was started before with the same key, if there is one. `here`: this process drives it.
+
+        A plan of facts that moved since is made anew first, and refused where nothing is left to do.
+        """
         parts = self.catalog.parts
+        planned, prepared = prepared, await self.as_of_now(prepared)
+        if planned.plan.spec.tasks and not prepared.plan.spec.tasks:
+            raise Conflict(
+                "everything that was planned was made by somebody else meanwhile",
+                hint="there is nothing left to start; arco plan shows what is",
+            )
         if here:
             await self._check_spark(prepared.plan)
         if how.atomic:

@@ -17,6 +17,7 @@ from arco.ledger.envelope import EventType
 from arco.ledger.execution_events import (
     MATERIALIZATION_COMPLETED,
     OUTPUT_HELD,
+    CheckFacts,
     FileFacts,
     MaterializationCompleted,
     OutputHeld,
@@ -137,6 +138,16 @@ def _completion(made: Made) -> MaterializationCompleted:
         grain=made.grain,
         sequence_number=made.table.last_sequence_number + 1,
         file_stats=_files(made),
+        checks=tuple(
+            CheckFacts(
+                check=one.check,
+                passed=one.passed,
+                severity=one.severity.value,
+                action=_asked_by(made, one),
+                failed_rows=one.failed_rows,
+            )
+            for one in made.results
+        ),
     )
 
 
@@ -158,7 +169,6 @@ def _held(made: Made) -> Draft:
 
 
 def _checked(made: Made, result: CheckResult) -> Draft:
-    asked = next((one.action.value for one in made.decision.reasons if one.check == result.check), "continue")
     payload = CheckExecuted(
         check_id=fingerprint("check of an asset", made.asset_id, result.check)[:32],
         run_id=made.run_id,
@@ -168,10 +178,15 @@ def _checked(made: Made, result: CheckResult) -> Draft:
         asset_id=made.asset_id,
         partitions=made.task.partitions,
         result=result.document(),
-        action=asked,
+        action=_asked_by(made, result),
         grain=made.grain,
     )
     return _draft(made, payload, CHECK_EXECUTED, result.check)
+
+
+def _asked_by(made: Made, result: CheckResult) -> str:
+    """What a check asked the gate for."""
+    return next((one.action.value for one in made.decision.reasons if one.check == result.check), "continue")
 
 
 def _lineage(made: Made) -> Draft:

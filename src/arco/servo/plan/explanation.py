@@ -4,12 +4,13 @@ It walks the same rules as the planner, for the asset and everything upstream of
 definitions and one planning snapshot, nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from arco.kernel.asset_key import AssetKey
+from arco.ledger.execution_events import CheckFacts
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import lent_by
 from arco.servo.plan.staleness import Reason, Stale, World, stale
@@ -27,6 +28,7 @@ class Fresh(msgspec.Struct, frozen=True, kw_only=True):
     published_ms: int
     code: str
     checks_failed: tuple[str, ...] = ()
+    checks: tuple[CheckFacts, ...] = ()
 
 
 class Differs(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,13 +121,22 @@ def notes(world: World, key: AssetKey) -> list[str]:
             f"{key}: it was partitioned otherwise when it was last published, so all of it is made again; rows outside what is"
             " made stay in its table, so drop the table first where none may"
         )
+    said += _by_hand(world, key)
     for one, upstream in world.graph.inputs(key):
+        said += _by_hand(world, upstream.key)
         theirs = world.snapshot.of(upstream.key).table
         if upstream.is_source and theirs is None:
             said.append(f"{upstream.key}: there is no such table yet, and {key} reads it as {one.parameter}")
         elif upstream.is_source and theirs is not None and theirs.note:
             said.append(f"{upstream.key}: {theirs.note}")
     return said
+
+
+def _by_hand(world: World, key: AssetKey) -> Iterator[str]:
+    """What people hold back of an asset: it is read all the same, so whoever plans on it should know."""
+    for word, partitions in world.quarantined(key):
+        text = world.partitioning(key).text(partitions)
+        yield f"{key}: {text}{', ' * bool(text)}quarantined by {word.who}: {word.why}"
 
 
 def _upstream_first(world: World, key: AssetKey, wanted: PartitionSet) -> tuple[list[Stale], list[AssetKey]]:
@@ -169,6 +180,7 @@ def _fresh(world: World, key: AssetKey, left: PartitionSet) -> tuple[Fresh, ...]
             published_ms=one.published_ms,
             code=one.code,
             checks_failed=one.checks_failed,
+            checks=one.checks,
         )
         for one, part in pieces
         if part

@@ -11,6 +11,7 @@ import msgspec
 
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
+from arco.ledger.execution_events import CheckFacts
 
 FORMAT_VERSION = 1
 
@@ -34,6 +35,7 @@ class Materialization(msgspec.Struct, frozen=True, kw_only=True):
     checks_failed: tuple[str, ...] = ()
     table_uuid: str = ""
     started_ms: int | None = None
+    checks: tuple[CheckFacts, ...] = ()
 
 
 class HeldOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,21 @@ class HeldOutput(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     branch: str | None
     position: str
+
+
+class QuarantineWord(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody said by hand of some partitions, or of one version of them: held back, or let go again.
+
+    Of each partition the last word counts, whichever partitions it was said of; `order` says which is later.
+    """
+
+    partitions: list[dict[str, Any]]
+    quarantined: bool
+    who: str
+    why: str
+    materialization_id: str | None
+    said_ms: int
+    order: str
 
 
 class TableFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +103,14 @@ class AssetFacts(msgspec.Struct, frozen=True, kw_only=True):
     dynamic: dict[str, list[Any]] = {}
     held: tuple[HeldOutput, ...] = ()
     fresh_until_ms: int | None = None
+    quarantined: tuple[QuarantineWord, ...] = ()
 
 
 class PlanningSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a project at one moment. Assets are named by their keys.
 
-    `id` is made of what the facts are and of the moment they are taken at; `read_up_to` is the last position of the ledger that
-    was seen, and says nothing about the facts.
+    `id` is made of what the facts are and of the moment they are taken at. `state` is the manifest of the fold that they were
+    read from, and `read_up_to` the last position that was seen, in it or in the ledger; neither says anything about the facts.
     """
 
     format_version: int = FORMAT_VERSION
@@ -100,14 +118,14 @@ class PlanningSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     assets: dict[str, AssetFacts]
     read_up_to: str = ""
+    state: str = ""
 
     @classmethod
-    def taken(cls, at_ms: int, assets: dict[str, AssetFacts], read_up_to: str = "") -> "PlanningSnapshot":
+    def taken(cls, at_ms: int, assets: dict[str, AssetFacts], read_up_to: str = "", state: str = "") -> "PlanningSnapshot":
         """A snapshot under the id that its content has."""
         content = msgspec.json.encode((at_ms, assets), order="deterministic")
-        return cls(
-            id=f"facts_{fingerprint('planning snapshot', content)}", at_ms=at_ms, assets=assets, read_up_to=read_up_to
-        )
+        name = f"facts_{fingerprint('planning snapshot', content)}"
+        return cls(id=name, at_ms=at_ms, assets=assets, read_up_to=read_up_to, state=state)
 
     def of(self, asset: object) -> AssetFacts:
         return self.assets.get(str(asset), _NOTHING)

@@ -1,7 +1,7 @@
 """What has to be made again before it is older than it may be, and when to begin: deadline minus estimated duration.
 
 A pure function of recorded facts. The deadline of an asset is that of its oldest partition that can be read: when it was
-published, plus `fresh_within`. What was never published is due at once. The duration is the longest of the last few publishes,
+published, plus `fresh_within`. What was never published is due at once. The duration is the longest of the last few that stand,
 and those of everything that it is made of before it, one after the other: too early is better than too late. What must never
 enter: a clock.
 """

@@ -24,7 +24,7 @@ from arco.servo.partitions.mappings import Ends
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.deferral import lent_by
-from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot
+from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, PlanningSnapshot, QuarantineWord
 from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
 from arco.servo.plan.writing import Scribe
@@ -157,6 +157,18 @@ class World:
                     left -= partitioning.recorded(made.partitions)
             if left:
                 yield one, left
+
+    def quarantined(self, key: AssetKey) -> Iterator[tuple[QuarantineWord, PartitionSet]]:
+        """What people hold back by hand of what can be read of an asset, by the last word about each partition."""
+        partitioning, left = self.partitioning(key), self.present(key)
+        for word in reversed(self.snapshot.of(key).quarantined):
+            meant = partitioning.recorded(word.partitions) & left
+            if word.materialization_id is not None:
+                own = (part for part, version in self.versions(key).pieces if version == word.materialization_id)
+                meant &= PartitionSet.union(len(partitioning.axes), own)
+            left -= meant
+            if meant and word.quarantined:
+                yield word, meant
 
 
 def stale(

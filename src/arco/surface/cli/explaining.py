@@ -54,6 +54,8 @@ def _fresh(fresh: Fresh) -> Iterator[str]:
     yield f"fresh  {fresh.text}"
     snapshot = "" if fresh.snapshot_id is None else f", snapshot {fresh.snapshot_id}"
     yield f"  since {when(fresh.published_ms)} UTC by run {fresh.run_id}{snapshot}, code {fresh.code[:_CODE_CHARS]}"
+    if fresh.checks and not fresh.checks_failed:
+        yield f"  {counted(len(fresh.checks), 'check')} passed then"
     if fresh.checks_failed:
         yield f"  checks that failed then: {', '.join(fresh.checks_failed)}"
 

@@ -27,6 +27,7 @@ from arco.surface.cli import (
     workspace_commands,
 )
 from arco.surface.cli.flags import AllowOrigin, Options, Root
+from arco.surface.cli.shortening import shortened
 
 app = typer.Typer(
     name="arco",
@@ -242,7 +243,7 @@ for commands in (
 def run() -> None:
     """The entry point: a deliberate error is one line and a non-zero exit, never a traceback."""
     try:
-        app()
+        shortened(app, sys.argv[1:])()
     except ArcoError as error:
         typer.echo(f"arco: {error.one_line()}", err=True)
         sys.exit(2)

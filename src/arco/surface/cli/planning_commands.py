@@ -21,6 +21,7 @@ from arco.surface.cli.running_commands import (
     pairs,
     request_of,
 )
+from arco.surface.cli.shortening import rarely_collecting
 
 Asset = Annotated[str, typer.Argument(metavar="ASSET", help="Such as shop.orders, or orders.", show_default=False)]
 
@@ -141,6 +142,8 @@ def add_to(app: typer.Typer) -> None:
 
 def _run(module: str, command: str, *arguments: object, **flags: object) -> None:
     """A command is a coroutine that says whether all is well."""
-    code = getattr(import_module(f"arco.surface.cli.{module}"), command)
-    if not import_module("asyncio").run(code(*arguments, **flags)):
+    with rarely_collecting():
+        code = getattr(import_module(f"arco.surface.cli.{module}"), command)
+        is_well = import_module("asyncio").run(code(*arguments, **flags))
+    if not is_well:
         raise typer.Exit(1)

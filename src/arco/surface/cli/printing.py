@@ -4,14 +4,13 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
 
 import msgspec
 import typer
 from rich.cells import cell_len
-from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
-from rich.text import Text
 
 _FOLDED_CHARS_MIN = 8
 _UNITS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))
@@ -32,8 +31,8 @@ def say_aside(text: str) -> None:
 
 def say_painted(*parts: tuple[str, str]) -> None:
     """One line in several colours; only its words where nobody sees colours."""
-    line = Text.assemble(*((shown(text), style) for text, style in parts))
-    Console(highlight=False).print(line, soft_wrap=True)
+    line = _rich("text").Text.assemble(*((shown(text), style) for text, style in parts))
+    _console().print(line, soft_wrap=True)
 
 
 def shown(text: str) -> str:
@@ -63,14 +62,14 @@ def print_grid(
     if not sys.stdout.isatty():
         _print_plain([[row[place] for place in used] for row in [list(headers), *filled]])
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table, text = _rich("table").Table(box=None, pad_edge=False, header_style="bold"), _rich("text").Text
     for place in used:
         folding = place in folds
         least = _FOLDED_CHARS_MIN if folding else None
         table.add_column(headers[place], overflow="fold" if folding else "ellipsis", no_wrap=not folding, min_width=least)
     for row in filled:
-        table.add_row(*(Text(row[place], paint.get(place, {}).get(row[place], "")) for place in used))
-    Console(highlight=False).print(table)
+        table.add_row(*(text(row[place], paint.get(place, {}).get(row[place], "")) for place in used))
+    _console().print(table)
 
 
 def print_facts(pairs: Iterable[tuple[str, str | None]]) -> None:
@@ -79,13 +78,22 @@ def print_facts(pairs: Iterable[tuple[str, str | None]]) -> None:
     if not sys.stdout.isatty():
         _print_plain([[name, value] for name, value in known])
         return
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table, text = _rich("table").Table(box=None, pad_edge=False, show_header=False), _rich("text").Text
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in known:
         # As it is: a bracket in a name is no markup.
-        table.add_row(Text(name), Text(value))
-    Console(highlight=False).print(table)
+        table.add_row(text(name), text(value))
+    _console().print(table)
+
+
+def _console() -> Any:
+    return _rich("console").Console(highlight=False)
+
+
+def _rich(module: str) -> Any:
+    """Loaded when something is painted: what goes into a pipe, and most of what is said, is plain."""
+    return import_module(f"rich.{module}")
 
 
 def _print_plain(rows: list[list[str]]) -> None:

@@ -144,6 +144,8 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
                     say("nothing to do: everything that was asked for is as its inputs and its code are")
                 return 0
             started = await pipeline.start(prepared, how, here=not detach)
+            if started.is_new and started.plan.spec.snapshot != prepared.plan.spec.snapshot:
+                say_aside("arco: what this was planned on has changed meanwhile, so it was planned anew")
         if not started.is_new and not json:
             say(f"run {started.log.run} was started with this key before")
         if detach:

@@ -430,6 +430,27 @@ def test_going_back_to_other_dimensions_is_refused_with_the_way_out(desk: Desk) 
     assert desk.run(desk.deployments.rollback("shop", by="ann", allow_breaking=True)).id == first.id
 
 
+def test_going_back_to_a_schema_that_readers_cannot_follow_is_refused_like_deploying_it(desk: Desk) -> None:
+    first = desk.deploy({"a": {"schema": {"id": "long not null", "amount": "int"}}})
+    second = desk.deploy({"a": {"schema": {"id": "long not null", "amount": "long"}}})
+    with pytest.raises(InvalidInput) as deploying:
+        desk.deploy({"a": {"schema": {"id": "long not null", "amount": "int"}}})
+    with pytest.raises(
+        InvalidInput, match=r"going back breaks what is published: shop\.a is backward compatible"
+    ) as raised:
+        desk.run(desk.deployments.rollback("shop", by="ann"))
+    assert raised.value.message.partition(": ")[2] == deploying.value.message.partition(": ")[2]
+    assert "--allow-breaking" in str(raised.value.hint)
+    assert desk.run(desk.deployments.current("shop")).id == second.id
+    assert desk.run(desk.deployments.rollback("shop", by="ann", allow_breaking=True)).id == first.id
+
+
+def test_going_back_is_judged_by_what_the_earlier_deployment_asked_for(desk: Desk) -> None:
+    desk.deploy({"a": {"schema": {"id": "long", "amount": "int"}, "compatibility": "none"}})
+    desk.deploy({"a": {"schema": {"id": "long", "amount": "long"}, "compatibility": "backward"}})
+    assert desk.run(desk.deployments.rollback("shop", by="ann"))
+
+
 def test_preparing_writes_nothing(desk: Desk) -> None:
     found = desk.run(desk.deployments.prepare(project({"a": {}}), by="ann"))
     assert found.is_news

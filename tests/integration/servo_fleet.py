@@ -79,19 +79,19 @@ class Fleet:
         process.wait()
         self.processes.remove(process)
 
+    def dismiss(self, process: Process) -> int:
+        """Ask one to end, and how it did."""
+        self.processes.remove(process)
+        process.terminate()
+        try:
+            return process.wait(120)
+        except subprocess.TimeoutExpired:
+            self.send(process, signal.SIGKILL)
+            return process.wait()
+
     def stop(self) -> list[int]:
-        """Ask all of them to end, and how they did."""
-        for one in self.processes:
-            one.terminate()
-        codes = []
-        for one in self.processes:
-            try:
-                codes.append(one.wait(120))
-            except subprocess.TimeoutExpired:
-                self.send(one, signal.SIGKILL)
-                codes.append(one.wait())
-        self.processes.clear()
-        return codes
+        """All of them, those that others wait for last."""
+        return [self.dismiss(one) for one in reversed(self.processes[:])]
 
     async def state(self, run: RunId) -> RunState:
         async with opened(read_project(str(self.folder)).where(None, [])) as home:

@@ -1,7 +1,7 @@
 """Schedulers and workers as processes: on a bucket as on a folder, and what workers staged is published by whoever is left."""
 
 import asyncio
-import math
+import json
 import re
 import subprocess
 import time
@@ -9,16 +9,32 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+import requests
 
 import arco
+from arco.govern.aws_signature import AwsKeys, signed_form
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
+from arco.kernel.secret import Secret
+from arco.storage.paging import walk
+from arco.storage.roots import open_root
 from arco.surface.cli.opening import opened
 from arco.surface.cli.projects import read_project
 from fixtures.servo.frames import MARKS
 from servers.fault_proxy import FaultProxy
 from servers.fault_proxy import running as proxied
-from tests.servers.launch import seaweedfs
+from tests.servers.launch import (
+    ACCESS_KEY_ID,
+    BUCKET,
+    REGION,
+    SEAWEEDFS_ROLE_ARN,
+    SECRET_ACCESS_KEY,
+    Server,
+    seaweedfs,
+)
 
 from .servo_fleet import Fleet
 
@@ -26,6 +42,9 @@ pytestmark = MARKS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JARS = REPOSITORY / ".tools" / "jars-s3"
+ACTIONS = [
+    f"s3:{one}" for one in ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
+]
 TABLES = ("db.days", "db.named", "db.named__quarantine", "db.total")
 TOML = """
 root = "{root}"
@@ -68,7 +87,7 @@ def fleet_at(folder: Path, root: str, options: dict[str, str]) -> Fleet:
     return fleet
 
 
-def rows_of(root: str, options: dict[str, str]) -> dict[str, Counter[tuple[Any, ...]]]:
+def rows_of(root: str, options: dict[str, Any]) -> dict[str, Counter[tuple[Any, ...]]]:
     """The rows of every table; of those that were set aside without the run and the moment."""
     lake = arco.connect(root, **options)
     return {one: Counter(tuple(row.values())[:4] for row in lake.table(one).to_arrow().to_pylist()) for one in TABLES}
@@ -92,12 +111,46 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[t
 
 
 @pytest.fixture(scope="module")
-def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str], FaultProxy]]:
-    """A store behind somebody who counts what it is asked."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     # Without Maven the jars are not copied, and Spark fetches them itself when it starts.
     subprocess.run([str(REPOSITORY / "tools" / "s3_jars.sh")], check=False)
-    with seaweedfs(tmp_path_factory.mktemp("s3")) as server, proxied(server.endpoint) as proxy:
-        yield f"{server.url}/lake", {**server.options, "endpoint": proxy.endpoint}, proxy
+    with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bucket(store: Server) -> Iterator[tuple[str, dict[str, str], FaultProxy]]:
+    """A store behind somebody who counts what it is asked."""
+    with proxied(store.endpoint) as proxy:
+        yield f"{store.url}/lake", {**store.options, "endpoint": proxy.endpoint}, proxy
+
+
+def session_of(store: Server, folder: str) -> dict[str, str]:
+    """The options of a store for whoever may read and write one folder and nothing else, as docs/workers.md has it."""
+    everything = f"arn:aws:s3:::{BUCKET}"
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": ACTIONS, "Resource": f"{everything}/{folder}/*"},
+            {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": everything,
+             "Condition": {"StringLike": {"s3:prefix": f"{folder}/*"}}},
+        ],
+    }  # fmt: skip
+    form = {
+        "Action": "AssumeRole",
+        "Version": "2011-06-15",
+        "RoleArn": SEAWEEDFS_ROLE_ARN,
+        "RoleSessionName": "workers-of-dev",
+        "Policy": json.dumps(policy),
+    }
+    body, url = urlencode(form), f"{store.endpoint}/"
+    keys = AwsKeys(ACCESS_KEY_ID, Secret(SECRET_ACCESS_KEY))
+    headers = signed_form(url, body.encode(), keys, region=REGION, service="sts", at_ms=round(time.time() * 1000))
+    answer = requests.post(url, body, headers=headers, timeout=60)
+    assert answer.status_code == 200, answer.text
+    words = {"access_key_id": "AccessKeyId", "secret_access_key": "SecretAccessKey", "session_token": "SessionToken"}
+    found = {ours: re.search(f"<{theirs}>(.+?)</{theirs}>", answer.text) for ours, theirs in words.items()}
+    return store.options | {ours: one[1] for ours, one in found.items() if one is not None}
 
 
 def requests_an_hour(fleet: Fleet) -> list[int]:
@@ -141,18 +194,38 @@ def test_a_scheduler_and_two_workers_on_a_bucket_make_what_one_process_makes_on_
         (transaction,) = asyncio.run(transactions_of(fleet))
         assert transaction is not None
 
-        scheduler, *workers = requests_an_hour(fleet)
-        assert workers == [1800, 1800]
-        assert scheduler > 1800
-        looks, others = counted_while_idle(proxy, 30)
-        # Counted, not timed: three processes look 1,800 times an hour each; the rest is the scheduler's, perhaps a round early.
-        chores_an_hour = scheduler - 1800
-        print(f"idle: {looks} looks and {others} other requests; said: {scheduler} + 1800 + 1800 an hour")
-        assert others <= math.ceil(looks * chores_an_hour / (3 * 1800)) + chores_an_hour / 360
+        said, *of_workers = requests_an_hour(fleet)
+        assert of_workers == [1800, 1800]
+        assert [fleet.dismiss(one) for one in fleet.processes[1:]] == [0, 0]
+        looks, others = counted_while_idle(proxy, 20)
+        print(
+            f"a scheduler that waits: {looks} looks and {others} other requests; it says {said} an hour, 1800 of them looks"
+        )
+        # Counted, not timed: a busy machine stretches both, not quite alike. A round may be early.
+        assert 0 < others <= 1.5 * looks * (said - 1800) / 1800 + (said - 1800) / 360
     finally:
         codes = fleet.stop()
-    assert codes == [0, 0, 0], fleet.lines()
+    assert codes == [0], fleet.lines()
     assert not [line for line in fleet.lines() if "Traceback" in line]
+
+
+def test_credentials_of_one_workspace_are_enough_to_work_there_and_open_no_other(
+    store: Server, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    root, options = f"{store.url}/narrow", session_of(store, "narrow/default/dev")
+    fleet = fleet_at(tmp_path / "p", root, options)
+    fleet.do("run", "--workspace", "dev", "--no-fold")
+    assert rows_of(root, options | {"warehouse": "default/dev"}) == undisturbed
+    for words in (("deploy",), ("plan", "--workspace", "prod"), ("run", "--workspace", "prod", "--no-fold")):
+        with pytest.raises(subprocess.CalledProcessError) as refused:
+            fleet.do(*words)
+        assert refused.value.returncode == 2
+
+    async def elsewhere() -> list[str]:
+        whole = open_root(root, store.options, SystemClock(), SystemEntropy())
+        return [one.key async for one in walk(whole, "") if not one.key.startswith("default/dev/")]
+
+    assert asyncio.run(elsewhere()) == []
 
 
 def test_what_a_worker_staged_before_it_died_is_published_at_once_by_a_scheduler_that_has_no_spark(

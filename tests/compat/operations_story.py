@@ -9,7 +9,6 @@ from pathlib import Path
 from arco.kernel.entropy import SeededEntropy
 from arco.servo.deploy.manifest import DeployedSchedule
 from arco.servo.execute.desk_decisions import DeskDecision, Stage, Verdict, decision_object
-from arco.servo.schedule.tick_decisions import Known
 from arco.servo.schedule.ticking import Schedules
 from stand_ins.lake import SCOPE, Lake
 
@@ -35,7 +34,7 @@ async def tell() -> dict[str, bytes]:
     lake = Lake("operations")
     lake.clock.at_ms = NIGHTLY.since_ms + 2 * HOUR_MS
     schedules = Schedules(lake.store, SCOPE, "shop", lake.clock, SeededEntropy("schedules"))
-    await schedules.decide(NIGHTLY, Known())
+    await schedules.decide(NIGHTLY)
     await schedules.pause(NIGHTLY, "ann", "the source is being moved")
     decision = DeskDecision(
         verdict=Verdict.RELEASE, who="ann", why="a holiday", at_ms=NIGHTLY.since_ms, stage=Stage.OPEN, message=""

@@ -140,6 +140,7 @@ def test_what_other_stories_left_is_whole(story: str, tmp_path: Path) -> None:
         ("crew/v1", "pools/", "pool_unreadable"),
         ("outside/v1", "asked_runs/open/", "asked_run_unreadable"),
         ("outside/v1", "asked_runs/decided/", "asked_run_unreadable"),
+        ("outside/v1", "asked_runs/troubled/", "asked_run_unreadable"),
     ],
 )
 def test_damage_of_other_stories_is_found_too(story: str, part: str, code: str, damage: Damage, tmp_path: Path) -> None:

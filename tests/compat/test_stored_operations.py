@@ -8,7 +8,6 @@ import pytest
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import UnknownFormat
 from arco.servo.execute.desk_decisions import Stage, decision_object
-from arco.servo.schedule.tick_decisions import Known
 from arco.servo.schedule.ticking import Schedules
 from arco.storage.port import Absent
 from stand_ins.lake import SCOPE, Lake
@@ -27,12 +26,12 @@ async def opened(version: int = 1) -> tuple[Lake, Schedules]:
 def test_a_stored_schedule_goes_on_where_it_was() -> None:
     async def story() -> None:
         _, schedules = await opened()
-        paused = await schedules.decide(NIGHTLY, Known())
+        paused = await schedules.decide(NIGHTLY)
         assert paused is not None
         assert paused.paused is not None
         assert (paused.paused.who, len(paused.open)) == ("ann", 2)
         assert await schedules.resume("nightly")
-        state = await schedules.decide(NIGHTLY, Known())
+        state = await schedules.decide(NIGHTLY)
         assert state is not None
         assert [tick.make for tick in state.open] == [("orders+",)] * 2
 

@@ -10,9 +10,10 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, UnknownFormat
 from arco.kernel.ids import KeyHash
 from arco.ledger.asked_runs import AskedRuns, Decided
+from arco.ledger.asked_troubles import AskedTroubles
 from arco.storage.port import Absent
 from stand_ins.lake import SCOPE, Lake
-from tests.compat.outside_story import OPEN, STORED, TAKEN_BACK
+from tests.compat.outside_story import KEPT_BY, OPEN, STORED, TAKEN_BACK
 
 
 async def opened(version: int = 1) -> tuple[AskedRuns, Workspaces]:
@@ -24,6 +25,10 @@ async def opened(version: int = 1) -> tuple[AskedRuns, Workspaces]:
     return AskedRuns(lake.store, SCOPE, lake.clock, entropy), Workspaces(lake.store, lake.clock, entropy)
 
 
+def troubles_of(requests: AskedRuns) -> AskedTroubles:
+    return AskedTroubles(requests.store, requests.scope, requests.clock, requests.entropy)
+
+
 def test_what_was_asked_for_is_what_it_was_and_stands_for_the_same_run() -> None:
     async def story() -> None:
         requests, _ = await opened()
@@ -33,6 +38,16 @@ def test_what_was_asked_for_is_what_it_was_and_stands_for_the_same_run() -> None
         assert verdict is not None
         assert (verdict.decided, verdict.by) == (Decided.WITHDRAWN, "ann")
         assert str(OPEN.run) == "01K798E09WTYYYHNMNVRGW81NM"
+
+    asyncio.run(story())
+
+
+def test_what_keeps_a_request_is_still_said() -> None:
+    async def story() -> None:
+        requests, _ = await opened()
+        found = await troubles_of(requests).read(KeyHash(OPEN.id))
+        assert found is not None
+        assert (found.message, found.by, found.at_ms) == (KEPT_BY, "ann", OPEN.asked_ms)
 
     asyncio.run(story())
 
@@ -52,6 +67,8 @@ def test_versions_that_are_not_known_are_refused() -> None:
         for one in (OPEN, TAKEN_BACK):
             with pytest.raises(UnknownFormat):
                 await requests.find(KeyHash(one.id))
+        with pytest.raises(UnknownFormat):
+            await troubles_of(requests).read(KeyHash(OPEN.id))
         with pytest.raises(UnknownFormat):
             await workspaces.read(SCOPE)
 

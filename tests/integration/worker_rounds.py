@@ -1,17 +1,14 @@
 """Workers killed and stopped under a backfill on real Spark: `-m tests.integration.worker_rounds --tasks 200`.
 
-A scheduler and some workers, all of them real processes, share a backfill of one task a day. Meanwhile workers are killed and
-others started in their place, and some are stopped for longer than their leases and then go on, as zombies. At the end every
-day's rows are there once: as if nothing had happened.
+A scheduler and some workers, all of them real processes, share a backfill of one task a day. Meanwhile workers and the scheduler
+are killed and others started in their place, and some are stopped for longer than their leases and then go on, as zombies. At the
+end every day's rows are there once: as if nothing had happened.
 """
 
 import argparse
 import asyncio
-import json
-import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,10 +27,12 @@ from arco.servo.schedule.starting import open_run
 from arco.surface.cli.opening import opened
 from arco.surface.cli.projects import read_project
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from .servo_fleet import Fleet, Process
+
 LEASE_S = 6.0
 SIGNS_UNTIL_STOPPED_MAX = 5
-KEY = "0123456789abcdef0123456789abcdef"
+DISTURBANCES = ("worker killed", "worker stopped", "scheduler killed")
+_AS_WORKER = ("-c", "import sys; sys.argv[0] = 'arco'; from tests.integration.worker_rounds import run; run()")
 PROJECT = """
 root = "./lake"
 
@@ -79,87 +78,46 @@ def endless(run):
 
 
 @dataclass(slots=True)
-class Rounds:
+class Rounds(Fleet):
     """One backfill and the processes that work on it."""
 
-    folder: Path
-    tasks: int
-    chance: random.Random
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    tasks: int = 1
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    workers: list[Process] = field(default_factory=list)
+    schedulers: list[Process] = field(default_factory=list)
     did: Counter[str] = field(default_factory=Counter)
 
     def prepare(self) -> None:
-        (self.folder / "assets").mkdir(parents=True)
         end = time.strftime("%Y-%m-%d", time.gmtime(1_735_689_600 + self.tasks * 86_400))
-        (self.folder / "assets" / "days.py").write_text(ASSETS.format(end=end, folder=str(self.folder)))
-        (self.folder / "arco.toml").write_text(PROJECT)
-
-    def begin(self, *words: str) -> RunId:
-        """A run that is left to the workers."""
-        said = subprocess.run(
-            [*self._shell("run", *words, "--detach", "--json")],
-            cwd=REPOSITORY,
-            check=True,
-            capture_output=True,
-            timeout=600,
-            env={**os.environ, "ARCO_TASK_KEY": KEY},
-        )
-        return RunId(json.loads(said.stdout)["run"])
-
-    def cancel(self, run: RunId) -> None:
-        subprocess.run(self._shell("cancel", str(run)), cwd=REPOSITORY, check=True, capture_output=True, timeout=600)
-
-    def _shell(self, *words: str, module: str = "arco.surface.cli.main") -> list[str]:
-        code = f"import sys; sys.argv[0] = 'arco'; from {module} import run; run()"
-        return [sys.executable, "-c", code, *words, "--project", str(self.folder)]
-
-    def _command(self, *words: str, module: str = "arco.surface.cli.main") -> subprocess.Popen[bytes]:
-        out = (self.folder / f"{words[0]}-{sum(self.did.values())}-{len(self.workers)}.log").open("wb")
-        return subprocess.Popen(
-            self._shell(*words, module=module),
-            cwd=REPOSITORY,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "ARCO_TASK_KEY": KEY},
-            start_new_session=True,
-        )
+        self.write(PROJECT, ASSETS.format(end=end, folder=str(self.folder)))
 
     def start_worker(self) -> None:
-        self.workers.append(self._command("worker", "--slots", "2", module="tests.integration.worker_rounds"))
+        self.workers.append(self.start("worker", "--slots", "2", by=_AS_WORKER))
 
-    def send(self, worker: subprocess.Popen[bytes], what: signal.Signals) -> None:
-        """To Spark's processes as well: a machine is gone, or asleep, as a whole."""
-        os.killpg(worker.pid, what)
+    def start_scheduler(self) -> None:
+        self.schedulers.append(self.start("scheduler"))
 
     def disturb(self) -> None:
-        """Kill one and start another in its place; or let one sleep for longer than its lease."""
+        """What happened least so far: one is killed and another comes in its place, or one sleeps for longer than its lease.
+
+        Nobody but a scheduler signs tasks: what follows the death of the only one is signed by its successor.
+        """
+        rarest = min(self.did[one] for one in DISTURBANCES)
+        what = self.chance.choice([one for one in DISTURBANCES if self.did[one] == rarest])
+        self.did[what] += 1
         worker = self.chance.choice(self.workers)
-        if self.chance.random() < 0.5:
-            self.did["killed"] += 1
-            self.send(worker, signal.SIGKILL)
-            worker.wait()
-            self.workers.remove(worker)
-            self.start_worker()
-        else:
-            self.did["stopped"] += 1
-            self.send(worker, signal.SIGSTOP)
-            time.sleep(LEASE_S * 2.5)
-            self.send(worker, signal.SIGCONT)
-
-    def end(self) -> None:
-        for worker in self.workers:
-            worker.terminate()
-        for worker in self.workers:
-            try:
-                worker.wait(90)
-            except subprocess.TimeoutExpired:
-                self.send(worker, signal.SIGKILL)
-                worker.wait()
-
-    async def state(self, run: RunId) -> RunState:
-        async with opened(read_project(str(self.folder)).where(None, [])) as home:
-            parts = home.catalog.parts
-            return (await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)).log.state
+        match what:
+            case "worker killed":
+                self.kill(worker)
+                self.workers.remove(worker)
+                self.start_worker()
+            case "worker stopped":
+                self.send(worker, signal.SIGSTOP)
+                time.sleep(LEASE_S * 2.5)
+                self.send(worker, signal.SIGCONT)
+            case "scheduler killed":
+                self.kill(self.schedulers.pop())
+                self.start_scheduler()
 
     async def slots_held(self) -> int:
         async with opened(read_project(str(self.folder)).where(None, [])) as home:
@@ -171,15 +129,13 @@ class Rounds:
     def at_work(self, workers: int) -> Iterator[None]:
         """A project, a scheduler and so many workers."""
         self.prepare()
-        scheduler = self._command("scheduler")
+        self.start_scheduler()
         try:
             for _ in range(workers):
                 self.start_worker()
             yield
         finally:
-            self.end()
-            scheduler.terminate()
-            scheduler.wait(60)
+            self.stop()
 
     def backfill(self, disturbances: int) -> RunState:
         """Until it has ended. A disturbance follows when something was published since the one before."""
@@ -209,10 +165,9 @@ class Rounds:
         run, beat = self.begin("endless"), self.folder / "beat"
         while not beat.exists():
             time.sleep(0.2)
-        self.cancel(run)
+        self.do("cancel", str(run))
         before = asyncio.run(self.signs_of_life(run))
-        while not (state := asyncio.run(self.state(run))).is_finished:
-            time.sleep(0.2)
+        state = self.ended(run)
         assert asyncio.run(self.signs_of_life(run)) - before <= SIGNS_UNTIL_STOPPED_MAX
         last = ""
         while last != (last := beat.read_text()):
@@ -245,7 +200,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rounds = Rounds(Path(folder) / "p", asked.tasks, random.Random(asked.seed))
+        rounds = Rounds(Path(folder) / "p", tasks=asked.tasks, chance=random.Random(asked.seed))
         with rounds.at_work(asked.workers):
             state = rounds.backfill(asked.disturbances)
         rounds.check(state)

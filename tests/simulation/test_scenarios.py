@@ -26,6 +26,7 @@ LONG_SCENARIOS = {
     "atomic_runs",
     "run_log",
     "schedule_ticks",
+    "source_ticks",
     "asked_runs",
     "feed",
     "fold",

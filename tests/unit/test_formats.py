@@ -32,7 +32,9 @@ from arco.catalog.workspaces import WorkspaceRecord
 from arco.kernel import limits
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.fingerprint import content_hash
+from arco.ledger import asked_troubles
 from arco.ledger.asked_runs import AskedRun, AskedVerdict
+from arco.ledger.asked_troubles import AskedTrouble
 from arco.ledger.receipts import Receipt, commit_key
 from arco.servo.deploy import deploying, dynamic_values
 from arco.servo.deploy.deploying import DeploymentHead
@@ -49,6 +51,7 @@ from arco.storage import cas, lease
 from arco.storage.cas import CasObject, Codec
 from arco.storage.keys import (
     AskedRunKey,
+    AskedTroubleKey,
     AskedVerdictKey,
     CatalogCommitKey,
     CatalogStateKey,
@@ -103,6 +106,7 @@ KEYS: dict[str, type[Key]] = {
     "held-decision": HeldDecisionKey,
     "asked-run": AskedRunKey,
     "asked-verdict": AskedVerdictKey,
+    "asked-trouble": AskedTroubleKey,
     "workspace": WorkspaceKey,
 }
 CODECS: dict[str, Codec[Any]] = {
@@ -119,6 +123,7 @@ CODECS: dict[str, Codec[Any]] = {
     "pool": pools.PoolCodec(),
     "schedule": schedule_state.StateCodec(),
     "held-decision": desk_decisions.DecisionCodec(),
+    "asked-trouble": asked_troubles.AskedTroubleCodec(),
     "workspace": workspaces.WorkspaceCodec(),
 }
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -136,7 +141,7 @@ ROOTS = (
     Manifest, Commit, Mark, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Intent, Deployment, DeploymentHead,
     Manifest, Commit, Namespace, Entry, Dropped, Pointer, Marker, Receipt, Record, Intent, Deployment, DeploymentHead,
     PlanningSnapshot, DynamicValues, OpenRuns, PoolState, ScheduleState, DeskDecision, FeedPage, FeedCheckpoint,
-    AskedRun, AskedVerdict, WorkspaceRecord,
+    AskedRun, AskedVerdict, AskedTrouble, WorkspaceRecord,
 )  # fmt: skip
 PAGES = sorted({*KEYS, *CODECS})
 

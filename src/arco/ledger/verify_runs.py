@@ -11,12 +11,22 @@ import msgspec
 from arco.kernel.errors import ArcoError, CorruptObject, UnknownFormat
 from arco.kernel.ids import RunId
 from arco.ledger.asked_runs import AskedRun, AskedVerdict, decode_asked
+from arco.ledger.asked_troubles import AskedTroubleCodec
 from arco.ledger.run_entries import decode_batch
 from arco.ledger.run_outline import Outline
 from arco.ledger.run_state import RunState
 from arco.storage.findings import nobody
-from arco.storage.keys import AskedRunKey, AskedVerdictKey, Key, RunClosedKey, RunLogKey, RunPlanKey, prefix_of
-from arco.storage.looking import RESTORE, Judge, Look, explained
+from arco.storage.keys import (
+    AskedRunKey,
+    AskedTroubleKey,
+    AskedVerdictKey,
+    Key,
+    RunClosedKey,
+    RunLogKey,
+    RunPlanKey,
+    prefix_of,
+)
+from arco.storage.looking import RESTORE, Judge, Look, explained, readable
 from arco.storage.paging import walk
 from arco.storage.port import Object
 
@@ -37,7 +47,11 @@ async def verify_runs(look: Look) -> None:
         await asyncio.gather(*(_Run(quiet, run).check() for run in some))
         look.progress("runs", start + len(some), len(runs))
     look.report.count("runs", len(runs))
-    asked: dict[type[Key], Judge] = {AskedRunKey: _judge_asked, AskedVerdictKey: _judge_verdict}
+    asked: dict[type[Key], Judge] = {
+        AskedRunKey: _judge_asked,
+        AskedVerdictKey: _judge_verdict,
+        AskedTroubleKey: readable(AskedTroubleCodec()),
+    }
     await look.each("asked_run_unreadable", "asked_runs", asked, "asked_runs")
 
 

@@ -382,6 +382,14 @@ class AskedVerdictKey(Key):
 
 
 @dataclass(frozen=True, slots=True)
+class AskedTroubleKey(Key):
+    """What keeps a run that somebody asked for from being started."""
+
+    template: ClassVar[str] = "_catalog/asked_runs/troubled/{key_hash}.json"
+    key_hash: KeyHash
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRunsKey(Key):
     """Which runs have not ended: what workers and schedulers look at."""
 
@@ -514,6 +522,7 @@ KINDS: tuple[type[Key], ...] = (
     RunRequestKey,
     AskedRunKey,
     AskedVerdictKey,
+    AskedTroubleKey,
     OpenRunsKey,
     PoolKey,
     DeploymentKey,

@@ -1,4 +1,4 @@
-"""Requests for runs that were decided about, and whose run has begun if there is one. Their verdicts stay.
+"""Requests for runs that were decided about, and whose run has begun if there is one; and what kept those. Verdicts stay.
 
 A name that goes may be written again, by a retry that comes late, and harms nobody: its verdict is there, counts, and is read
 before anything is done. So nothing has to grow old here, and whoever takes requests lists little.
@@ -6,7 +6,7 @@ before anything is done. So nothing has to grow old here, and whoever takes requ
 
 from arco.kernel.ids import RunId
 from arco.ledger.asked_runs import AskedRuns, AskedVerdict
-from arco.storage.keys import AskedRunKey, Key, RunClosedKey, RunLogKey
+from arco.storage.keys import AskedRunKey, AskedTroubleKey, Key, RunClosedKey, RunLogKey
 from arco.storage.port import Listed
 from arco.upkeep.sweep import Sweep
 
@@ -17,6 +17,9 @@ async def collect(sweep: Sweep) -> None:
         if isinstance(key, AskedRunKey):
             with sweep.apart():
                 await _collect(sweep, entry, await requests.verdict(key.key_hash))
+    async for entry, key in sweep.walk("asked_runs", "troubled"):
+        if isinstance(key, AskedTroubleKey) and await sweep.store.head(str(AskedRunKey(sweep.scope, key.key_hash))) is None:
+            await sweep.remove(entry, "its request is gone")
 
 
 async def _collect(sweep: Sweep, entry: Listed, verdict: AskedVerdict | None) -> None:

@@ -20,6 +20,7 @@ from arco_sim.scenarios.names_told import NamesToldScenario
 from arco_sim.scenarios.one_transaction import OneTransaction
 from arco_sim.scenarios.run_log import RunLogScenario
 from arco_sim.scenarios.schedule_ticks import ScheduleTicksScenario
+from arco_sim.scenarios.source_ticks import SourceTicksScenario
 from arco_sim.scenarios.table_commits import TableCommitsScenario
 from arco_sim.scenarios.transactions import TransactionsScenario
 from arco_sim.scenarios.upkeep import UpkeepScenario
@@ -48,6 +49,7 @@ SCENARIOS: dict[str, Scenario] = {
         OneTransaction(),
         RunLogScenario(),
         ScheduleTicksScenario(),
+        SourceTicksScenario(),
         TableCommitsScenario(),
         TransactionsScenario(),
         UpkeepScenario(),

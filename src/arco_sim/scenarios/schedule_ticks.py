@@ -14,8 +14,7 @@ from arco.servo.deploy.manifest import DeployedSchedule
 from arco.servo.plan.ticks import ticks_between
 from arco.servo.schedule.schedule_state import Tick
 from arco.servo.schedule.starting import RunRequest, start_run
-from arco.servo.schedule.tick_decisions import Known
-from arco.servo.schedule.ticking import Carried, Elsewhere, Ran, Schedules
+from arco.servo.schedule.ticking import Carried, Elsewhere, Ran, Schedules, nothing
 from arco.servo.sdk.cron import Cron
 from arco.servo.sdk.schedules import zone
 from arco.storage.keys import RunLogKey, parse
@@ -28,7 +27,7 @@ from arco_sim.world import Env, World
 _CRON = "*/5 * * * *"
 _ZONE = "Europe/Berlin"
 _TICK_MS = 300_000
-_PROJECT = "shop"
+PROJECT = "shop"
 _NAME = "often"
 _ASLEEP_S = 1000.0
 
@@ -40,10 +39,10 @@ def _deployed(version: str, since_ms: int, catch_up: str) -> DeployedSchedule:
 
 
 def _schedules(env: Env) -> Schedules:
-    return Schedules(env.store, SCOPE, _PROJECT, env.clock, env.entropy)
+    return Schedules(env.store, SCOPE, PROJECT, env.clock, env.entropy)
 
 
-class _SimRuns:
+class SimRuns:
     """Runs that take a while and do nothing; who comes second may find the first at work."""
 
     def __init__(self, env: Env, jobs: list[Job]) -> None:
@@ -52,7 +51,7 @@ class _SimRuns:
 
     async def carry_out(self, schedule: str, tick: Tick, key: str) -> Carried:
         env = self._env
-        request = RunRequest(trigger=Trigger(tick.trigger), who=schedule, idempotency_key=key, about=_PROJECT)
+        request = RunRequest(trigger=Trigger(tick.trigger), who=schedule, idempotency_key=key, about=PROJECT)
         started = await start_run(env.store, SCOPE, self._plan, request, env.clock, env.entropy)
         await env.clock.sleep(env.entropy.fraction() * 200.0)
         if not started.is_new and env.entropy.fraction() < 0.2:
@@ -72,7 +71,7 @@ class ScheduleTicksScenario:
         policy, since_ms = "all" if world.seed % 2 else "latest", env.clock.now_ms() - _TICK_MS
         world.notes.update(policy=policy, since=since_ms, ran=[], paused=False)
         world.notes["deployed"] = _deployed("v1", since_ms, policy)
-        await _schedules(env).decide(world.notes["deployed"], Known())
+        await _schedules(env).decide(world.notes["deployed"])
 
     def start(self, world: World, *, small: bool) -> None:
         rounds = 1 if small else 4
@@ -90,7 +89,7 @@ class ScheduleTicksScenario:
         for _ in range(rounds):
             await env.clock.sleep(60.0 + env.entropy.fraction() * 700.0)
             try:
-                await _schedules(env).tick(env.world.notes["deployed"], Known(), _SimRuns(env, jobs_of(1, small=True)))
+                await _schedules(env).tick(env.world.notes["deployed"], nothing, SimRuns(env, jobs_of(1, small=True)))
             except (AskHistory, RetryLater, Conflict):
                 continue
 
@@ -111,14 +110,14 @@ class ScheduleTicksScenario:
         schedules = _schedules(env)
         await schedules.resume(_NAME)
         for _ in range(20):
-            done = await schedules.tick(world.notes["deployed"], Known(), _SimRuns(env, jobs_of(1, small=True)))
+            done = await schedules.tick(world.notes["deployed"], nothing, SimRuns(env, jobs_of(1, small=True)))
             if not done:
                 break
         state = await schedules.state(_NAME)
         if state is None or state.open:
             violate(world, invariants.PROGRESS, "ticks wait though nobody is left to carry them out")
             return
-        runs = _runs(world)
+        runs = runs_by_key(world)
         self._check_runs(world, runs)
         moments = sorted({int(key.rpartition(" ")[2]) for key in runs})
         expected = ticks_between(Cron.parse(_CRON), zone(_ZONE), world.notes["since"], state.through_ms)
@@ -142,7 +141,7 @@ class ScheduleTicksScenario:
                 violate(world, invariants.NOTHING_LOST, f"the run of {key}, which ended, is not there")
 
 
-def _runs(world: World) -> Counter[str]:
+def runs_by_key(world: World) -> Counter[str]:
     """The keys of all runs that were created, each as often as there are runs of it."""
     found: Counter[str] = Counter()
     for name, data in world.everything().items():

@@ -93,6 +93,7 @@ PINNED: tuple[tuple[keys.Key, str], ...] = (
     (keys.RunRequestKey(SCOPE, KeyHash(HASH)), f"_catalog/run_requests/{HASH[:2]}/{HASH}.json"),
     (keys.AskedRunKey(SCOPE, KeyHash(HASH)), f"_catalog/asked_runs/open/{HASH}.json"),
     (keys.AskedVerdictKey(SCOPE, KeyHash(HASH)), f"_catalog/asked_runs/decided/{HASH[:2]}/{HASH}.json"),
+    (keys.AskedTroubleKey(SCOPE, KeyHash(HASH)), f"_catalog/asked_runs/troubled/{HASH}.json"),
     (keys.OpenRunsKey(SCOPE), "_catalog/open_runs.json"),
     (keys.PoolKey(SCOPE, KeyHash("ab" * 32)), f"_catalog/pools/{'ab' * 32}.json"),
     (keys.DeploymentKey(SCOPE, DeploymentId(ULID)), f"_catalog/deployments/{ULID}.json"),

@@ -16,11 +16,12 @@ MAVEN = """#!/bin/sh
 for word in "$@"; do
     case "$word" in
         -DoutputDirectory=*) folder="${word#*=}" ;;
+        */pom.xml) cd "${word%/*}"; name=hadoop-aws-3 ;; # Maven goes by the folder of the file that it is given
         -Dartifact=*) name=$(echo "${word#*=}" | cut -d: -f2,3 | tr : -) ;;
     esac
 done
 echo "[ERROR] Failure to find $name" >&2
-[ "$name" = thing-1.0 ] || exit 1
+[ "$name" = thing-1.0 ] || [ "$name" = hadoop-aws-3 ] || exit 1
 mkdir -p "$folder" && printf 'the jar' >"$folder/$name.jar"
 """
 
@@ -75,13 +76,17 @@ def test_a_program_that_is_not_there_is_said_to_be(alone: Path) -> None:
 # Jars
 
 
+def with_maven(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "mvn").write_text(MAVEN)
+    (folder / "bin" / "mvn").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
+
+
 def test_a_jar_is_fetched_once_and_again_if_it_is_damaged(
     alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (alone / "bin").mkdir()
-    (alone / "bin" / "mvn").write_text(MAVEN)
-    (alone / "bin" / "mvn").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{alone / 'bin'}:/usr/bin:/bin")
+    with_maven(alone, monkeypatch)
     jar = alone / "jars" / "thing-1.0.jar"
     for _ in range(2):
         fetch(["org.example:thing:1.0"], alone / "jars", json=False)
@@ -94,6 +99,17 @@ def test_a_jar_is_fetched_once_and_again_if_it_is_damaged(
     assert jar.read_bytes() == b"the jar"
     assert sorted(one.name for one in (alone / "jars").iterdir()) == ["SHA256SUMS", "thing-1.0.jar"]
     assert "could not be fetched: Failure to find other-1.0" in refused("spark", "jars", "org.example:other:1.0")
+
+
+def test_the_connector_is_fetched_into_a_folder_that_is_named_from_here_and_again_if_it_is_gone(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_maven(alone, monkeypatch)
+    for _ in range(2):
+        fetch(["s3"], Path("here"), json=False)
+        jar = alone / "here" / "hadoop-aws-3.jar"
+        assert jar.read_bytes() == b"the jar"
+        jar.unlink()
 
 
 def test_without_maven_it_says_so(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,8 +217,14 @@ def test_with_a_key_no_verdict_that_somebody_wrote_starts_a_run(told) -> None:
         await write_plan(place.store, Scope.of(), wrong.run, plan, place.clock, SeededEntropy(4))
         verdict = AskedVerdict(asked=wrong, decided=Decided.STARTED, by="eve", at_ms=0, run=str(wrong.run))
         await requests.decide(verdict)
+        assert (await place.state(wrong.id))["message"] == ""
         assert await start_asked(place.pipeline) == []
         assert await OpenRunsNote(place.store, Scope.of(), place.clock, SeededEntropy(5)).read() == ()
+        kept = await place.state(wrong.id)
+        assert (kept["state"], kept["run"]) == ("started", str(wrong.run))
+        assert "nobody with the signing key" in kept["message"], "whoever asks hears what keeps it"
+        assert len(await start_asked(replace(place.pipeline, keys=None))) == 1
+        assert (await place.state(wrong.id))["message"] == "", "it has begun"
 
     told(story)
 

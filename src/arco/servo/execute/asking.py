@@ -14,20 +14,18 @@ from arco.servo.execute.pipeline import Pipeline
 from arco.servo.plan.document import Plan
 from arco.servo.plan.planner import Mode, PlanRequest
 from arco.servo.schedule.announcing import begun as announced
-from arco.servo.schedule.asked import Taker
+from arco.servo.schedule.asked import Mind, Taker
 from arco.servo.schedule.starting import RunRequest, Started
 from arco.servo.schedule.ticking import NothingToDo, Refused
 
 
-async def start_asked(pipeline: Pipeline, settled: set[str] | None = None) -> list[Started]:
+async def start_asked(pipeline: Pipeline, mind: Mind | None = None) -> list[Started]:
     """Start a run for every open request of this project: those that began here, and those found that nobody drives.
 
-    One listing where nothing is asked for. Whoever calls it again and again gives the same `settled` each time, which remembers
-    the requests that need nothing more. Safe in many processes at once.
+    One listing where nothing is asked for. Whoever calls it again and again gives the same `mind` each time: what needs nothing
+    more is not looked at again, and what is wrong with a request is said once. Safe in many processes at once.
     """
-    taker = Taker(
-        requests_of(pipeline), _OfProject(pipeline), pipeline.by, set() if settled is None else settled, pipeline.keys
-    )
+    taker = Taker(requests_of(pipeline), _OfProject(pipeline), pipeline.by, mind or Mind(), pipeline.keys)
     begun = await taker.take()
     # One that somebody else planned, on other code, is for whoever has that.
     return [one for one in begun if one.plan.spec.code_version == pipeline.project.code_version]

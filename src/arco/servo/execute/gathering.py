@@ -34,7 +34,7 @@ from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.input_files import list_files
 from arco.servo.execute.source_manifests import versions_in
 from arco.servo.execute.sources import PartitionVersion
-from arco.servo.execute.standing import content_snapshot, has_materialization, is_external, still_standing
+from arco.servo.execute.standing import content_id, content_snapshot, has_materialization, is_external, still_standing
 from arco.servo.execute.table_partitions import versions_by_partition
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.partitioning import Partitioning
@@ -251,7 +251,7 @@ class _Sources:
             if not isinstance(found, str):
                 return found
             why = f"{found}: any change of the table counts as one of every partition"
-        return [{"partitions": partitioning.document(whole), "version": f"snapshot {last['snapshot-id']}"}], why
+        return [{"partitions": partitioning.document(whole), "version": f"snapshot {content_id(table)}"}], why
 
     async def _partitions(self, table: TableMetadata, last: JsonObject) -> list[PartitionVersion]:
         """Through the store; a table that lies elsewhere through its own files."""

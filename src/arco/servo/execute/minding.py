@@ -16,6 +16,7 @@ from arco.servo.execute.asking import requests_of, start_asked
 from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, known_of
 from arco.servo.execute.working import other_code, signer_of, unsealed, ways_of
+from arco.servo.schedule.asked import Mind
 from arco.servo.schedule.crew import Crew, Refused, Told, unforeseen
 from arco.servo.schedule.driver import Driver
 from arco.servo.schedule.envelopes import EnvelopeKeys
@@ -55,7 +56,7 @@ async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
     for one in deployment.schedules.values():
         what = f"schedule {one.name}"
         try:
-            await schedules.tick(one, await known_of(pipeline, deployment, one), runs)
+            await schedules.tick(one, partial(known_of, pipeline, deployment, one), runs)
         except ArcoError as error:
             troubled(what, error)
         except Exception as error:  # noqa: BLE001 - it is said, and done again in its time
@@ -82,9 +83,9 @@ def _schedules(pipeline: Pipeline) -> Schedules:
     return Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
 
 
-async def take_requests(pipeline: Pipeline, _troubled: Troubled, settled: set[str]) -> None:
-    """Start what was asked for from outside; what is wrong with one request is logged there."""
-    await start_asked(pipeline, settled)
+async def take_requests(pipeline: Pipeline, _troubled: Troubled, mind: Mind) -> None:
+    """Start what was asked for from outside; what is wrong with one request is said of that one."""
+    await start_asked(pipeline, mind)
 
 
 async def look_at_requests(pipeline: Pipeline) -> None:
@@ -114,7 +115,7 @@ def chores() -> tuple[Chore, ...]:
     """Everything that one scheduler does beside driving: what starts runs belongs here."""
     return (
         Chore("schedules", TICK_EVERY_S, tick_schedules, look_at_schedules),
-        Chore("requests", ASKED_EVERY_S, partial(take_requests, settled=set()), look_at_requests),
+        Chore("requests", ASKED_EVERY_S, partial(take_requests, mind=Mind()), look_at_requests),
     )
 
 

@@ -14,7 +14,7 @@ from arco.ledger.run_state import RunState
 from arco.servo.deploy.manifest import DeployedSchedule, Deployment
 from arco.servo.execute.gathering import gather
 from arco.servo.execute.pipeline import HowToRun, Pipeline
-from arco.servo.execute.standing import content_snapshot
+from arco.servo.execute.standing import content_id
 from arco.servo.plan.freshness import Deadline, deadlines, urgent
 from arco.servo.plan.planner import Mode, PlanRequest
 from arco.servo.plan.staleness import World
@@ -122,7 +122,7 @@ class ScheduledRuns:
 
 
 async def _contents(pipeline: Pipeline, sources: list[str]) -> dict[str, str]:
-    """Which content each source has: its table, and the last snapshot of it that may have changed rows."""
+    """Which content each source has: its table, and which snapshot of it may have changed rows last."""
     found = {}
     for key in map(AssetKey.parse, sources):
         asset = pipeline.project.assets.get(key)
@@ -132,9 +132,9 @@ async def _contents(pipeline: Pipeline, sources: list[str]) -> dict[str, str]:
             _, base = await pipeline.catalog.tables.load(*table_of(asset))
         except NoSuchTable:
             continue
-        last = content_snapshot(base.metadata)
+        last = content_id(base.metadata)
         if last is not None:
-            found[str(key)] = f"{base.metadata.table_uuid}/{last['snapshot-id']}"
+            found[str(key)] = f"{base.metadata.table_uuid}/{last}"
     return found
 
 

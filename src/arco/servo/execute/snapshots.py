@@ -41,6 +41,7 @@ from arco.kernel.errors import InvalidInput, PartitionsTouched
 from arco.kernel.ids import clip
 from arco.servo.execute.data_files import values_of
 from arco.servo.execute.file_access import plain_path
+from arco.servo.execute.standing import CONTENT, content_id
 from arco.servo.execute.table_state import TableState, pyiceberg_schema, pyiceberg_spec
 from arco.storage.keys import FileName
 
@@ -260,7 +261,9 @@ class Drafting:
             return {}
         replaced, created = self.merged
         counts = {"manifests-replaced": str(replaced), "manifests-created": str(created)} if replaced else {}
-        return {"operation": Operation.REPLACE.value, **counts}
+        content = content_id(self.table)
+        told = {} if content is None else {CONTENT: str(content)}
+        return {"operation": Operation.REPLACE.value, **counts, **told}
 
     def _entry(self, file: DataFile) -> ManifestEntry:
         return ManifestEntry.from_args(

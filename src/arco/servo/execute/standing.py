@@ -15,6 +15,8 @@ from arco.ledger.materializations import MATERIALIZATION
 from arco.servo.plan.facts import Materialization
 
 _REPLACE = "replace"  # the operation that rewrites files and changes no row
+CONTENT = "arco.content-snapshot-id"
+"""The word of a summary that says which snapshot changed rows last, of one that changes none: that one may expire before it."""
 
 
 def still_standing(made: Iterable[Materialization], table: TableMetadata | None) -> tuple[Materialization, ...]:
@@ -61,6 +63,21 @@ def content_snapshot(table: TableMetadata) -> JsonObject | None:
         if _word(one, "operation") != _REPLACE:
             return one
     return found[-1] if found else None
+
+
+def content_id(table: TableMetadata) -> int | None:
+    """Which snapshot may have changed rows last, though it may have expired: rewriting files alone makes no new content."""
+    found = ancestors(table)
+    for one in found:
+        told = _word(one, CONTENT)
+        if _word(one, "operation") != _REPLACE:
+            return int(one["snapshot-id"])
+        if told is not None and told.isdecimal():
+            return int(told)
+    if not found:
+        return None
+    parent = found[-1].get("parent-snapshot-id")
+    return int(found[-1]["snapshot-id"] if parent is None else parent)
 
 
 def is_external(table: TableMetadata) -> bool:

@@ -6,19 +6,33 @@ A request stands for one run, whose id follows from it; so whoever takes it writ
 absent: of a process that finds nothing to do and one that finds work, the first counts, and the other does as it says. A run that
 has a verdict and no log is begun by whoever comes next, on the plan that is stored: that cannot be refused any more.
 
-What must never enter: how a plan is made, and driving a run.
+A request that cannot be started, and that a person has to look at, keeps nobody else waiting: it is tried again after the others,
+said in the log once, and written down for whoever asks what became of it. What must never enter: how a plan is made, and driving.
 """
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AccessDenied, AskHistory, AskOperator, Fenced, FixRequest, NotFound, Refresh, RetryLater
+from arco.kernel.errors import (
+    AccessDenied,
+    ArcoError,
+    AskHistory,
+    AskOperator,
+    BrokenInvariant,
+    Fenced,
+    FixRequest,
+    NotFound,
+    Refresh,
+    RetryLater,
+)
 from arco.kernel.ids import KeyHash, RunId
 from arco.kernel.limits import ASKED_RUNS_TAKEN_MAX
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided
+from arco.ledger.asked_troubles import AskedTroubles
 from arco.ledger.run_log import read_plan, write_plan
 from arco.servo.plan.document import Plan, decode_plan
 from arco.servo.schedule.claims import Claims
@@ -43,8 +57,27 @@ class Plans(Protocol):
 
 
 @dataclass(slots=True)
+class Mind:
+    """What whoever takes requests again and again remembers of them.
+
+    `settled`: those that need nothing more, and others' own. `said`: what was wrong with one, as it was logged; `written`: as it
+    was written down.
+    """
+
+    settled: set[str] = field(default_factory=set)
+    said: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+
+    def forget_all_but(self, names: set[str]) -> None:
+        """What upkeep took away comes back only to be settled again."""
+        self.settled &= names
+        self.said = {one: line for one, line in self.said.items() if one in names}
+        self.written = {one: line for one, line in self.written.items() if one in names}
+
+
+@dataclass(slots=True)
 class Taker:
-    """One process that takes the requests of one project. `settled` are those that need nothing more, and others' own.
+    """One process that takes the requests of one project.
 
     `keys`: with them only requests of a server that has the key are taken, and what is planned for them is sealed.
     """
@@ -52,7 +85,7 @@ class Taker:
     requests: AskedRuns
     plans: Plans
     by: str
-    settled: set[str] = field(default_factory=set)
+    mind: Mind = field(default_factory=Mind)
     keys: EnvelopeKeys | None = None
 
     async def take(self) -> list[Started]:
@@ -67,7 +100,10 @@ class Taker:
             except (RetryLater, AskHistory, Refresh):
                 continue
             except (AskOperator, FixRequest) as error:
-                log.error("request %s: %s: %s", asked.id, error.code, error.one_line())  # noqa: TRY400
+                await self._troubled(asked, error)
+                continue
+            except Exception as error:  # noqa: BLE001 - it is said, and a request that anybody can write must not end a process
+                await self._troubled(asked, BrokenInvariant(f"{type(error).__name__}: {error}"), broke=error)
                 continue
             if started is not None and (started.is_new or await self._waits_for_a_driver(started)):
                 begun.append(started)
@@ -76,23 +112,38 @@ class Taker:
     async def _waiting(self) -> list[AskedRun]:
         """The requests of this project that may need something: one listing, and a read for each that is not known."""
         names = [request async for _, request in self.requests.open()]
-        self.settled &= set(names)  # what upkeep took away comes back only to be settled again
-        unknown = [one for one in names if one not in self.settled]
+        self.mind.forget_all_but(set(names))
+        unknown = [one for one in names if one not in self.mind.settled]
         found: list[AskedRun] = []
         for at in range(0, len(unknown), _READS_MAX):
             read = await asyncio.gather(*map(self._read, unknown[at : at + _READS_MAX]))
             found.extend(one for one in read if one is not None)
-        return sorted(found, key=lambda one: (one.asked_ms, one.id))[:ASKED_RUNS_TAKEN_MAX]
+        # Those that could not be started last time come last: they may be many, and stay.
+        found.sort(key=lambda one: (one.id in self.mind.said, one.asked_ms, one.id))
+        return found[:ASKED_RUNS_TAKEN_MAX]
+
+    async def _troubled(self, asked: AskedRun, error: ArcoError, broke: Exception | None = None) -> None:
+        """Say once what is wrong with a request, to whoever runs this process and whoever asked. `broke`: what nobody foresaw."""
+        mind, line = self.mind, f"{error.code}: {error.one_line()}"
+        if mind.said.get(asked.id) != line:
+            log.error("request %s: %s", asked.id, line, exc_info=broke)
+            mind.said[asked.id] = line
+        if mind.written.get(asked.id) != line:
+            asking = self.requests
+            with suppress(RetryLater, AskHistory, Refresh, AskOperator):
+                troubles = AskedTroubles(asking.store, asking.scope, asking.clock, asking.entropy)
+                await troubles.say(KeyHash(asked.id), line, self.by)
+                mind.written[asked.id] = line
 
     async def _read(self, request: KeyHash) -> AskedRun | None:
         try:
             asked = await self.requests.read(request)
         except AskOperator as error:
             log.error("request %s: %s: %s", request, error.code, error.one_line())  # noqa: TRY400
-            self.settled.add(request)
+            self.mind.settled.add(request)
             return None
         if asked is None or asked.project != self.plans.project:
-            self.settled.add(request)
+            self.mind.settled.add(request)
             return None
         return asked
 
@@ -106,7 +157,8 @@ class Taker:
         if verdict.run is not None:
             started = await self._begun(verdict.asked, RunId(verdict.run))
         reach("asked.begun")
-        self.settled.add(asked.id)
+        self.mind.settled.add(asked.id)
+        self.mind.said.pop(asked.id, None)
         return started
 
     async def _judged(self, asked: AskedRun) -> AskedVerdict:

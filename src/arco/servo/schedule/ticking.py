@@ -8,9 +8,11 @@ The failures this prevents, in order:
 A tick is decided by one swing of its schedule's document, which moves the mark and keeps the tick in the same moment. Its run is
 created under a key made of project, schedule, version and tick, which is an object created only if absent: whoever carries the
 tick out finds the one run. A tick is struck off after its run has ended, so whoever finds it may go on with it. Clocks decide
-when, never whether. What must never enter: how a run is planned and driven.
+when, never whether. What a schedule decides on beside the time is looked at after its document was read: whoever looked, slept
+and wakes up does not decide on content that others have acted upon since. What must never enter: how a run is planned and driven.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,6 +67,15 @@ class Runs(Protocol):
     async def carry_out(self, schedule: str, tick: Tick, key: str) -> Carried: ...
 
 
+Look = Callable[[], Awaitable[Known]]
+"""Finds out what a schedule decides on, as it is now."""
+
+
+async def nothing() -> Known:
+    """For what decides on the time alone."""
+    return Known()
+
+
 class Schedules:
     """The schedules of one project."""
 
@@ -79,24 +90,26 @@ class Schedules:
         held = await self._object(name).read()
         return None if held is None else held.value
 
-    async def decide(self, deployed: DeployedSchedule, known: Known) -> ScheduleState | None:
+    async def decide(self, deployed: DeployedSchedule, look: Look = nothing) -> ScheduleState | None:
         """Write down what is due. The state after it; None if nothing was ever due."""
         found = self._object(deployed.name)
         held = await found.read()
         state = None if held is None else held.value
-        if not is_news(state, decided(state, deployed, known, self._clock.now_ms())):
+        if not is_news(state, decided(state, deployed, await look(), self._clock.now_ms())):
             return state
 
-        def change(now: Held[ScheduleState] | None) -> ScheduleState:
+        async def change(now: Held[ScheduleState] | None) -> ScheduleState:
+            # Looked at after the document was read, which is as it was when this lands: no decision in it knew more.
+            known = await look()
             return decided(None if now is None else now.value, deployed, known, self._clock.now_ms())
 
         after = await found.update(change)
         reach("tick.decided")
         return after.value
 
-    async def tick(self, deployed: DeployedSchedule, known: Known, runs: Runs) -> list[tuple[Tick, Carried]]:
+    async def tick(self, deployed: DeployedSchedule, look: Look, runs: Runs) -> list[tuple[Tick, Carried]]:
         """Decide what is due, and carry out what waits, in order, up to what somebody else is at."""
-        state = await self.decide(deployed, known)
+        state = await self.decide(deployed, look)
         done: list[tuple[Tick, Carried]] = []
         if state is None or state.paused is not None:
             return done

@@ -22,6 +22,7 @@ from arco.surface.cli.printing import counted, print_json, say, say_aside, size
 ICEBERG, S3 = "iceberg", "s3"
 SUMS = "SHA256SUMS"
 _MADE_FOR = ".made-for"
+_CONNECTOR = "hadoop-aws-*.jar"
 _PINNED = {
     "iceberg-spark-runtime-4.1_2.13-1.12.0.jar": "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
 }
@@ -74,7 +75,8 @@ class Artifact:
 def fetch(wanted: Iterable[str], folder: Path, *, json: bool) -> None:
     """Bring jars into a folder. What is there already, and whole, stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    new = [file for one in wanted for file in (_connector(folder) if one == S3 else _one(_named(one), folder))]
+    place = folder.resolve()  # Maven takes what is relative from elsewhere
+    new = [file for one in wanted for file in (_connector(place) if one == S3 else _one(_named(one), place))]
     jars = sorted(folder.glob("*.jar"))
     if json:
         print_json({"folder": str(folder), "jars": [one.name for one in jars], "fetched": sorted(new)})
@@ -100,7 +102,7 @@ def _connector(folder: Path) -> list[str]:
     """The S3 connector and all that it needs: 18 MB, without the 600 MB bundle."""
     made_for = f"{hadoop_version()} {SDK_VERSION}"
     stamp = folder / _MADE_FOR
-    if stamp.is_file() and stamp.read_text().strip() == made_for:
+    if stamp.is_file() and stamp.read_text().strip() == made_for and any(folder.glob(_CONNECTOR)):
         return []
     say_aside(f"fetching the S3 connector for Hadoop {hadoop_version()}")
     parts = [Artifact.parse(one) for one in connector_parts()]
@@ -112,6 +114,10 @@ def _connector(folder: Path) -> list[str]:
                "-DincludeScope=runtime")  # fmt: skip
         # Spark brings its own.
         found = _placed([one for one in jars.glob("*.jar") if not one.name.startswith("slf4j-api-")], folder)
+    if not any(folder.glob(_CONNECTOR)):
+        raise Unavailable(
+            "the S3 connector could not be fetched: Maven brought no jar of it", hint="is its repository whole?"
+        )
     stamp.write_text(f"{made_for}\n")
     return found
 

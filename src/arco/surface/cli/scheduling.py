@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from arco.kernel.errors import InvalidInput, NotFound
@@ -168,8 +169,7 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
         runs = ScheduledRuns(pipeline, HowToRun(parallelism=parallel), drive)
         for name in _chosen(names, deployment.schedules):
             one = deployment.schedules[name]
-            known = await known_of(pipeline, deployment, one)
-            for due, carried in await schedules.tick(one, known, runs):
+            for due, carried in await schedules.tick(one, partial(known_of, pipeline, deployment, one), runs):
                 said.append(_document(name, due, carried))
                 if not json:
                     say(f"{name}, {due.cause}: {said[-1]['said']}")

@@ -16,10 +16,11 @@ from arco.kernel.ids import KeyHash, UlidSource, clip
 from arco.kernel.limits import ASKED_RUN_WORD_CHARS_MAX, ASKED_RUN_WORDS_MAX, RUN_PARALLELISM_MAX, RUN_TIMEOUT_S_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.asked_runs import AskedRun, AskedRuns, AskedVerdict, Decided, request_id
+from arco.ledger.asked_troubles import AskedTroubles
 from arco.ledger.run_entries import OnFailure
 from arco.servo.schedule.seals import sealed_request
 from arco.servo.sdk.definitions import Mode
-from arco.storage.keys import DeploymentHeadKey
+from arco.storage.keys import DeploymentHeadKey, RunLogKey
 from arco.storage.keys import Word as ProjectWord
 from arco.surface.http.ask_runs import RUNS
 from arco.surface.http.declaring import API, Asked, Endpoint, endpoint, scope_of
@@ -59,7 +60,10 @@ class RunAskedFor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRequestState(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a request: `asked`, or `started` as a run, `nothing_to_do`, `refused` with the reason, `withdrawn`."""
+    """What became of a request: `asked`, or `started` as a run, `nothing_to_do`, `refused` with the reason, `withdrawn`.
+
+    `message`: why it was refused; of one that waits, and whose run has not begun, what keeps it, if somebody looked.
+    """
 
     request: str
     state: str
@@ -135,7 +139,18 @@ class RunRequests(Resource):
 
     async def get(self, _: Request, asked: OfRequest) -> Response:
         found, verdict = await self._find(asked)
-        return json_response(_state_of(found, verdict), headers={"Cache-Control": "no-store"})
+        state = _state_of(found, verdict, await self._kept_by(asked.scope, found, verdict))
+        return json_response(state, headers={"Cache-Control": "no-store"})
+
+    async def _kept_by(self, scope: Scope, asked: AskedRun, verdict: AskedVerdict | None) -> str:
+        """What keeps a request from being a run, as far as whoever takes requests has said."""
+        if verdict is not None and verdict.run is None:
+            return verdict.message
+        state = self._state
+        trouble = await AskedTroubles(state.store, scope, state.clock, state.entropy).read(KeyHash(asked.id))
+        if trouble is None or await state.store.head(str(RunLogKey(scope, asked.run, 1))) is not None:
+            return ""
+        return trouble.message
 
     async def withdraw(self, request: Request, asked: OfRequest) -> Response:
         found, verdict = await self._find(asked)
@@ -146,7 +161,7 @@ class RunRequests(Resource):
                 f"request {asked.request} is decided: {verdict.decided.value}",
                 hint="its run can be cancelled" if verdict.run else "there is nothing to take back",
             )
-        return json_response(_state_of(found, verdict))
+        return json_response(_state_of(found, verdict, verdict.message))
 
     async def _find(self, asked: OfRequest) -> tuple[AskedRun, AskedVerdict | None]:
         try:
@@ -178,12 +193,12 @@ class RunRequests(Resource):
         return AskedRuns(self._state.store, scope, self._state.clock, self._state.entropy)
 
 
-def _state_of(asked: AskedRun, verdict: AskedVerdict | None) -> RunRequestState:
+def _state_of(asked: AskedRun, verdict: AskedVerdict | None, message: str) -> RunRequestState:
     return RunRequestState(
         request=asked.id,
         state=_ASKED if verdict is None else verdict.decided.value,
         run=None if verdict is None else verdict.run,
-        message="" if verdict is None else verdict.message,
+        message=message,
         project=asked.project,
         assets=asked.make,
         partitions=asked.partitions,

@@ -28,7 +28,6 @@ from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.pools import Need
 from arco.servo.schedule.schedule_state import schedule_object
-from arco.servo.schedule.tick_decisions import Known
 from arco.servo.schedule.ticking import Schedules
 from arco.servo.sdk.project import load_project
 from arco.storage.memory import MemoryStore
@@ -265,9 +264,7 @@ def test_with_a_key_a_tick_starts_what_its_schedule_says_and_nothing_else(tmp_pa
         parts, project = place.catalog.parts, place.pipeline.project
         deployment = await place.pipeline.deployments.current("shop")
         assert deployment is not None
-        await Schedules(place.store, parts.scope, "shop", parts.clock, parts.entropy).decide(
-            deployment.schedules["often"], Known()
-        )
+        await Schedules(place.store, parts.scope, "shop", parts.clock, parts.entropy).decide(deployment.schedules["often"])
         due = schedule_object(place.store, parts.scope, project.name, "often", parts.clock, parts.entropy)
 
         def changed(now):

@@ -8,14 +8,11 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Unavailable
 from arco.kernel.scope import Scope
 from arco.servo.schedule.schedule_state import Tick
-from arco.servo.schedule.tick_decisions import Known
-from arco.servo.schedule.ticking import Carried, Elsewhere, NothingToDo, Ran, Refused, Schedules
+from arco.servo.schedule.ticking import Carried, Elsewhere, NothingToDo, Ran, Refused, Schedules, nothing
 from arco.storage.memory import MemoryStore
 from stand_ins.hand_clock import HandClock
 
 from .test_tick_decisions import HOUR_MS, hourly
-
-KNOWN = Known()
 
 
 class Runs:
@@ -44,7 +41,7 @@ def schedules(clock: HandClock) -> Schedules:
 
 
 def tick(schedules: Schedules, runs: Runs, catch_up: str = "all") -> list[Carried]:
-    return [carried for _, carried in asyncio.run(schedules.tick(hourly(catch_up), KNOWN, runs))]
+    return [carried for _, carried in asyncio.run(schedules.tick(hourly(catch_up), nothing, runs))]
 
 
 def open_ids(schedules: Schedules) -> list[int]:

@@ -7,13 +7,16 @@ readonly rest="not stores and not browser and not campaign and not conformance"
 
 # Long ones first, so that the workers end together. What is not named by itself is in a part of its own, and nothing is left out.
 alone() { ls tests/integration/test_servo*.py tests/integration/test_{clusters,d6,fold,shop}*.py; }
+together() { ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py); }
 parts() {
-    echo "-m campaign tests/simulation/test_scenarios.py"
-    echo "-m campaign tests/simulation --ignore=tests/simulation/test_scenarios.py"
-    ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py) | xargs
+    echo "-m campaign tests/simulation/test_scenarios.py -k 'not everybody'"
+    echo "-m campaign tests/simulation/test_scenarios.py -k everybody"
+    together | xargs grep -lwE 'spark|db' | xargs # one Spark for all of them
+    together | xargs grep -LwE 'spark|db' | xargs
     echo tests/integration/test_spark*.py
-    alone
     echo tests --ignore=tests/integration $(printf -- '--ignore=%s ' tests/unit/*/)
+    echo "-m campaign tests/simulation --ignore=tests/simulation/test_scenarios.py"
+    alone
     for folder in tests/unit/*/; do
         [ "$folder" = tests/unit/__pycache__/ ] || echo "$folder"
     done
@@ -24,12 +27,13 @@ run_part() {
     [ "${2:-}" != campaign ] || pytest=.venv/bin/pytest # tracing slows these down too much
     said=$(mktemp)
     $pytest -m "$REST" "$@" >"$said" 2>&1 || code=$?
+    times >"$said.times"
     (
         flock 9
-        echo "== $* ($((SECONDS - started)) s)"
+        echo "== $* ($((SECONDS - started)) s; of the processor $(tail -1 "$said.times"))"
         if [ "$code" = 0 ]; then grep -aE "^SKIPPED|passed" "$said"; else cat "$said"; fi
     ) 9<"$0"
-    rm -f "$said"
+    rm -f "$said" "$said.times"
     [ "$code" = 0 ]
 }
 export -f run_part

@@ -6,6 +6,7 @@ still fails.
 """
 
 import random
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -47,7 +48,4 @@ class Weights:
         self.count = len(weights)
 
     def index(self, fraction: float) -> int:
-        for place, bound in enumerate(self._bounds):
-            if fraction < bound:
-                return place
-        return self.count - 1
+        return min(bisect_right(self._bounds, fraction), self.count - 1)

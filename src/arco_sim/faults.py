@@ -21,6 +21,7 @@ class Fault(IntEnum):
     STALL = 8  # nothing for a long time; then done, whether or not the client still waits
 
 
+FAULTS = tuple(Fault)
 FAULT_NAMES = {fault: fault.name.lower().replace("_", " ") for fault in Fault}
 
 

@@ -11,7 +11,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -29,14 +29,46 @@ _LoopBase: Any = asyncio.AbstractEventLoop
 OWNER: ContextVar[Mortal | None] = ContextVar("arco_sim_owner", default=None)
 
 
+class _Call:
+    """What asyncio calls a handle: a callback that will be called, unless it is cancelled before."""
+
+    __slots__ = ("_args", "_callback", "_cancelled", "_context", "_when_s")
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when_s: float
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._context = copy_context() if context is None else context
+        self._when_s = when_s
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def when(self) -> float:
+        return self._when_s
+
+    def is_dropped(self) -> bool:
+        """Whether it is cancelled, or belongs to the dead."""
+        owner = self._context.get(OWNER)
+        return self._cancelled or (owner is not None and not owner.alive)
+
+    def run(self) -> None:
+        self._context.run(self._callback, *self._args)
+
+
 class SimLoop(_LoopBase):  # type: ignore[misc]
     """Just enough of an event loop. `on_idle` makes the next thing happen; it returns False when nothing can."""
 
     def __init__(self, on_idle: Callable[[], bool]) -> None:
         self.now_s = 0.0
         self._on_idle = on_idle
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[_Call] = deque()
+        self._timers: list[tuple[float, int, _Call]] = []
         self._timer_count = 0
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -64,26 +96,21 @@ class SimLoop(_LoopBase):  # type: ignore[misc]
         self._tasks.append(task)
         return task
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> _Call:
+        call = _Call(callback, args, context, self.now_s)
+        self._ready.append(call)
+        return call
 
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> _Call:
         return self.call_at(self.now_s + delay, callback, *args, context=context)
 
-    def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> _Call:
+        call = _Call(callback, args, context, when)
         self._timer_count += 1
-        heapq.heappush(self._timers, (when, self._timer_count, handle))
-        return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        return
+        heapq.heappush(self._timers, (when, self._timer_count, call))
+        return call
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -110,22 +137,17 @@ class SimLoop(_LoopBase):  # type: ignore[misc]
     def _run_ready(self) -> None:
         ready = self._ready
         while ready:
-            handle = ready.popleft()
-            context = handle._context  # type: ignore[attr-defined]
-            owner = context.get(OWNER)
-            if handle._cancelled or (owner is not None and not owner.alive):
-                continue
-            context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            call = ready.popleft()
+            if not call.is_dropped():
+                call.run()
 
     def next_timer_s(self) -> float | None:
         """When the next timer is due; timers of the dead and the cancelled are forgotten on the way."""
         while self._timers:
-            when, _, handle = self._timers[0]
-            owner = handle._context.get(OWNER)  # type: ignore[attr-defined]
-            if handle.cancelled() or (owner is not None and not owner.alive):
-                heapq.heappop(self._timers)
-                continue
-            return when
+            when, _, call = self._timers[0]
+            if not call.is_dropped():
+                return when
+            heapq.heappop(self._timers)
         return None
 
     def _fire_due_timer(self) -> bool:

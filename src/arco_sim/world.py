@@ -10,8 +10,8 @@ import hashlib
 import traceback
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from arco.kernel import crash_points
 from arco.kernel.entropy import SeededEntropy
@@ -33,7 +33,7 @@ from arco.storage.port import (
     Version,
 )
 from arco_sim.choices import Choices, Weights
-from arco_sim.faults import FAULT_NAMES, Fault, FaultProfile
+from arco_sim.faults import FAULT_NAMES, FAULTS, Fault, FaultProfile
 from arco_sim.invariants import PROGRESS, UNEXPECTED
 from arco_sim.linearizability import Operation
 from arco_sim.loop import OWNER, SimLoop
@@ -47,6 +47,7 @@ _JUMP = Weights(0.98, 0.01, 0.01)
 _GIVE_UP = Weights(0.5, 0.5)
 _LINGER = Weights(0.2, 0.8)
 _LINGER_S_MAX = 1500.0
+_NOTHING_DONE = frozenset({Fault.ERROR_BEFORE, Fault.CONFLICT, Fault.THROTTLED})
 
 
 class ActorGoneError(BaseException):
@@ -62,13 +63,16 @@ class Incarnation:
     alive: bool = True
     clock_offset_s: float = 0.0
     clock_rate: float = 1.0
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"{self.actor}.{self.number}"
 
     def __str__(self) -> str:
-        return f"{self.actor}.{self.number}"
+        return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One line of the trace."""
 
     at_s: float
@@ -83,7 +87,7 @@ class Step:
         return f"{self.at_s:10.3f}s  {self.who:<14} {self.what:<7} {self.key}{fault}  -> {self.result}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Pending:
     owner: Incarnation
     what: str
@@ -232,7 +236,7 @@ class World:
 
     def _may_linger(self, runnable: list[_Pending]) -> bool:
         """Nothing is left but late requests, and they may as well come later still, when more is going on."""
-        if not self._profile.lingers or self._calm:
+        if not self._profile.lingers or self._calm or runnable[0].fault is not Fault.STALL:
             return False
         now = self.loop.now_s
         late = all(one.fault is Fault.STALL and now < one.not_before_s + _LINGER_S_MAX for one in runnable)
@@ -255,6 +259,8 @@ class World:
         pending = _Pending(owner, what, key, effect, self.loop.create_future())
         pending.fault = self._next_fault(owner, what, key)
         match pending.fault:
+            case Fault.OK:
+                self._pending.append(pending)
             case Fault.CRASH_BEFORE:
                 self.kill(owner)
             case Fault.STALL:
@@ -276,7 +282,7 @@ class World:
             return Fault.OK
         if self._plan is not None:
             return self._plan.get(number, Fault.OK)
-        return Fault(self.choices.weighted(self._profile.weights))
+        return FAULTS[self.choices.weighted(self._profile.weights)]
 
     def decide(self, owner: Incarnation, what: str, key: str) -> Fault:
         """The fault of a step that is not a storage operation, such as one call to a disk."""
@@ -287,12 +293,15 @@ class World:
     def _happen(self, pending: _Pending) -> None:
         """Give a pending operation its effect and its answer."""
         result: object = None
-        if pending.fault not in {Fault.ERROR_BEFORE, Fault.CONFLICT, Fault.THROTTLED}:
+        if pending.fault not in _NOTHING_DONE:
             result = pending.effect()
         self.trace.append(
-            Step(self.loop.now_s, str(pending.owner), pending.what, pending.key, pending.fault, _short(result))
+            Step(self.loop.now_s, pending.owner.name, pending.what, pending.key, pending.fault, _short(result))
         )
         match pending.fault:
+            case Fault.OK | Fault.STALL | Fault.CRASH_BEFORE:
+                if not pending.reply.done() and not pending.abandoned:
+                    pending.reply.set_result(result)
             case Fault.CRASH_AFTER:
                 self.kill(pending.owner)
             case Fault.LOST_REPLY:
@@ -301,9 +310,6 @@ class World:
                 _fail(pending, Throttled("the store asks for a pause"))
             case Fault.ERROR_BEFORE | Fault.ERROR_AFTER | Fault.CONFLICT:
                 self._leave_in_doubt(pending, FAULT_NAMES[pending.fault])
-            case Fault.OK | Fault.STALL | Fault.CRASH_BEFORE:
-                if not pending.reply.done() and not pending.abandoned:
-                    pending.reply.set_result(result)
 
     def _time_out(self, pending: _Pending) -> None:
         self._leave_in_doubt(pending, "no reply")
@@ -480,16 +486,15 @@ def _fail(pending: _Pending, error: Exception) -> None:
 
 
 def _short(result: object) -> str:
-    match result:
-        case None:
-            return "nothing"
-        case Object(info):
-            return f"{info.size_bytes} bytes, version {info.version[:6]}"
-        case Landed(version):
-            return f"landed {version[:6] if version else ''}"
-        case Lost(reason) | Unknown(reason):
-            return f"{type(result).__name__.lower()}: {reason}"
-        case Page(entries):
-            return f"{len(entries)} keys"
-        case _:
-            return "done"
+    told = _TOLD.get(type(result))
+    return told(result) if told is not None else "done"
+
+
+_TOLD: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "nothing",
+    Object: lambda found: f"{found.info.size_bytes} bytes, version {found.info.version[:6]}",
+    Landed: lambda landed: f"landed {landed.version[:6] if landed.version else ''}",
+    Lost: lambda lost: f"lost: {lost.reason}",
+    Unknown: lambda unknown: f"unknown: {unknown.reason}",
+    Page: lambda page: f"{len(page.entries)} keys",
+}

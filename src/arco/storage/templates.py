@@ -4,6 +4,7 @@ import re
 import string
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from arco.kernel.errors import InvalidInput
@@ -15,17 +16,22 @@ _NUMBER_END = 10**20
 def filled(template: str, key: object) -> str:
     """A name: the template with what the key has in the place of each field."""
     parts = []
-    for literal, field, width, _ in string.Formatter().parse(template):
+    for literal, field, width in _pieces(template):
         parts.append(literal)
         if field is not None:
             parts.append(_text(getattr(key, field), width))
     return "".join(parts)
 
 
+@cache
+def _pieces(template: str) -> tuple[tuple[str, str | None, str | None], ...]:
+    return tuple((literal, field, width) for literal, field, width, _ in string.Formatter().parse(template))
+
+
 def reader_of(template: str, hints: Mapping[str, Any]) -> re.Pattern[str]:
     """What reads the fields of a name, by the types that they have."""
     parts = []
-    for literal, field, width, _ in string.Formatter().parse(template):
+    for literal, field, width in _pieces(template):
         parts.append(re.escape(literal))
         if field is not None:
             parts.append(f"(?P<{field}>{_field_pattern(hints.get(field), width)})")

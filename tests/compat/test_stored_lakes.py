@@ -10,8 +10,8 @@ import pytest
 from arco.fold.dead_letters import DeadLetter
 from arco.fold.notifying import hinted
 from arco.fold.passes import fold_pass
-from arco.fold.rebuilding import rebuild
 from arco.fold.publish_table import PUBLISHES
+from arco.fold.rebuilding import rebuild
 from arco.fold.tables import FOLDED_FROM, ICEBERG_COMMITS, TABLES
 from arco.fold.vocabulary import Wins
 from arco.kernel.errors import CorruptObject, Fenced

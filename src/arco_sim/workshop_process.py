@@ -134,7 +134,7 @@ def _run_seeds(name: str, seeds: list[int]) -> int:
     for seed in seeds:
         result = run_seed(scenario, seed)
         if result.failed:
-            print(seed, result.violations[0], sep="\t")
+            sys.stdout.write(f"{seed}\t{result.violations[0]}")
             break
     return 0
 

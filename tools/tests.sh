@@ -7,6 +7,7 @@ readonly rest="not stores and not browser and not campaign and not conformance"
 
 # Long ones first, so that the workers end together. What is not named by itself is in a part of its own, and nothing is left out.
 alone() { ls tests/integration/test_servo*.py tests/integration/test_{clusters,d6,fold,shop}*.py; }
+sharing() { ls tests/integration/test_servo_{desk,gates,outside,spark_checks,spark_plans,spark_publish,spark_quarantine,spark_session}.py; }
 together() { ls tests/integration/test_*.py | grep -vxFf <(alone; ls tests/integration/test_spark*.py); }
 parts() {
     echo "-m campaign tests/simulation/test_scenarios.py -k 'not everybody'"
@@ -16,7 +17,8 @@ parts() {
     echo tests/integration/test_spark*.py
     echo tests --ignore=tests/integration $(printf -- '--ignore=%s ' tests/unit/*/)
     echo "-m campaign tests/simulation --ignore=tests/simulation/test_scenarios.py"
-    alone
+    sharing | xargs -n 4 # a Spark for four of them
+    alone | grep -vxFf <(sharing)
     for folder in tests/unit/*/; do
         [ "$folder" = tests/unit/__pycache__/ ] || echo "$folder"
     done

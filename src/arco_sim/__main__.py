@@ -9,13 +9,14 @@ from pathlib import Path
 
 from arco_sim.crashpoints import Cell, matrix, pair_plans, pairs, singles
 from arco_sim.faults import FAULT_NAMES, Fault
-from arco_sim.mutants import hunt, load_all, note_seed
+from arco_sim.mutants import load_all, note_seed
 from arco_sim.runner import RunResult, replays_alike, run_seed, shrink
 from arco_sim.scenarios.registry import SCENARIOS
+from arco_sim.workshop import Workshop
 
 _CHUNK_SEEDS = 250
 _REPLAY_EVERY = 100
-_LATE_SEED = 20
+_LATE_SEED = 2
 """From here on it is worth while to write down where a planted bug was caught."""
 
 
@@ -124,13 +125,14 @@ def mutants(folder: Path, source: Path, only: list[str], *, note: bool) -> int:
     planted = [mutant for mutant in load_all(folder) if not only or mutant.name in only]
     print(f"{'planted bug':<42} {'noticed by':<20} {'caught at seed':>14}  guard that was removed")
     survivors = 0
-    for mutant in planted:
-        catch = hunt(mutant, source, anew=True)
-        survivors += not catch.caught
-        if note and catch.seed is not None and catch.seed >= _LATE_SEED:
-            note_seed(folder, mutant, catch.seed)
-        seed = "SURVIVED" if not catch.caught else str(catch.seed or "")
-        print(f"{mutant.name:<42} {mutant.scenario or 'its test':<20} {seed:>14}  {mutant.guard}", flush=True)
+    with Workshop(source) as workshop:
+        for mutant in planted:
+            catch = workshop.hunt(mutant, anew=True)
+            survivors += not catch.caught
+            if note and catch.seed is not None and catch.seed >= _LATE_SEED:
+                note_seed(folder, mutant, catch.seed)
+            seed = "SURVIVED" if not catch.caught else str(catch.seed or "")
+            print(f"{mutant.name:<42} {mutant.scenario or 'its test':<20} {seed:>14}  {mutant.guard}", flush=True)
     print(f"{len(planted)} planted, {survivors} survived")
     return 1 if survivors or not planted else 0
 

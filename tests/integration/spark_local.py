@@ -1,11 +1,14 @@
 """Spark without any Iceberg jar, on a lake in a folder: what Servo's tests run on.
 
-A module has a JVM of its own, which ends with it: a session of another module needs other jars on its class path.
+The modules of one run share a JVM: it starts once, and is warm for the next. It waits while another session, which needs other
+jars on its class path, has one of its own.
 """
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -18,14 +21,22 @@ from fixtures.servo.lake import Lake
 CONF = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+@pytest.fixture(scope="session")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator["running"]:
     scratch = {"spark.local.dir": str(tmp_path_factory.mktemp("scratch"))}
     project = tmp_path_factory.mktemp("project")
     (project / "a_project_of_tests.py").write_text("ANSWER = 42\n")
-    settings = SparkSettings("local[2,2]", "servo-tests", CONF | scratch, python_path=(project,))
-    with running(settings) as found:
-        yield found
+    shared = running(SparkSettings("local[2,2]", "servo-tests", CONF | scratch, python_path=(project,)))
+    with shared:
+        shared.pause()
+        yield shared
+        shared.go_on()
+
+
+@pytest.fixture(scope="module")
+def session(_shared: "running") -> Iterator[Session]:
+    yield _shared.go_on()
+    _shared.pause()
 
 
 class running:  # noqa: N801 - it reads as a word: `with running(settings) as session`
@@ -33,12 +44,11 @@ class running:  # noqa: N801 - it reads as a word: `with running(settings) as se
 
     def __init__(self, settings: SparkSettings, root: str = "", options: dict[str, str] | None = None) -> None:
         self._arguments = settings, root, options
+        self._inside = _Surroundings(dict(os.environ), [None] * len(_SINGLETONS))
 
     def __enter__(self) -> Session:
-        self._environment = dict(os.environ)
-        self._parked = [(owner, name, getattr(owner, name)) for owner, name in _SINGLETONS]
-        for owner, name in _SINGLETONS:
-            setattr(owner, name, None)
+        self._outside = _Surroundings.now()
+        self._inside.enter()
         self._session = open_session(*self._arguments)
         return self._session
 
@@ -48,10 +58,17 @@ class running:  # noqa: N801 - it reads as a word: `with running(settings) as se
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(60)
-        os.environ.clear()
-        os.environ.update(self._environment)
-        for owner, name, value in self._parked:
-            setattr(owner, name, value)
+        self._outside.enter()
+
+    def pause(self) -> None:
+        """Let others have their turn."""
+        self._inside = _Surroundings.now()
+        self._outside.enter()
+
+    def go_on(self) -> Session:
+        self._outside = _Surroundings.now()
+        self._inside.enter()
+        return self._session
 
 
 # What PySpark has one of in a process.
@@ -61,6 +78,24 @@ _SINGLETONS = (
     (SparkContext, "_active_spark_context"),
     (SparkSession, "_instantiatedSession"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What a session leaves in the process that it is in."""
+
+    environment: dict[str, str]
+    singletons: list[Any]
+
+    @classmethod
+    def now(cls) -> "_Surroundings":
+        return cls(dict(os.environ), [getattr(owner, name) for owner, name in _SINGLETONS])
+
+    def enter(self) -> None:
+        os.environ.clear()
+        os.environ.update(self.environment)
+        for (owner, name), value in zip(_SINGLETONS, self.singletons, strict=True):
+            setattr(owner, name, value)
 
 
 @pytest.fixture

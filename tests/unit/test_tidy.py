@@ -55,7 +55,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         r"\bos\.(environ|getenv)\b",
         "settings from surface/cli/settings.py",
         # Where Java is, which Python the workers are and which address Spark binds has no other place than the environment.
-        ("arco/surface/cli/settings.py", "arco/fold/spark_session.py", "arco_sim/mutants.py"),
+        ("arco/surface/cli/settings.py", "arco/fold/spark_session.py", "arco_sim/workshop.py"),
     ),
     (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",

@@ -170,7 +170,8 @@ def test_a_rebuild_of_an_old_ledger_gives_the_state_that_was_folded_then(lake: L
     async def again(process: Process) -> None:
         await fold_pass(process.folding())
         folded = await process.everything()
-        assert PUBLISHES.name not in await _whole(process), "planning must not take it for everything"
+        is_whole = PUBLISHES.name in await _whole(process)
+        assert is_whole == bool(folded[PUBLISHES.name]), "planning must not take it for everything where it is not"
         for head in FOLDED_FROM:
             await rebuild(process.folding(), head)
         await process.heads.publish_cut()
@@ -182,7 +183,7 @@ def test_a_rebuild_of_an_old_ledger_gives_the_state_that_was_folded_then(lake: L
             new = {one.name for one in table.columns() if one.later}
             new |= {one.order for one in table.groups if one.wins is Wins.LAST or all(it.later for it in one.columns)}
             before, after = ([_without(row, new) for row in rows[table.name]] for rows in (folded, rebuilt))
-            if table is PUBLISHES:
+            if table is PUBLISHES and not is_whole:
                 assert (before, len(after)) == ([], 1), "a table that came later has what came before it after a rebuild"
             elif table.head is Head.SEARCH:
                 assert all(row in after for row in before), "more can be found since"

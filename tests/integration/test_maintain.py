@@ -19,7 +19,7 @@ from arco.servo.execute.snapshots import ReplaceAll
 from arco.servo.execute.spark_read import read_table
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
-from arco.servo.execute.standing import content_snapshot, is_external
+from arco.servo.execute.standing import CONTENT, content_id, content_snapshot, is_external
 from arco.servo.execute.target import Target
 from fixtures.servo.deletes import commit_deletes
 from fixtures.servo.frames import MARKS
@@ -133,6 +133,7 @@ def test_the_snapshot_says_that_no_row_changed(home: Lake, session: Session) -> 
     assert (summaries[0]["added-data-files"], summaries[0]["deleted-data-files"]) == ("1", str(len(home.paths(before))))
     assert summaries[0]["added-records"] == summaries[0]["deleted-records"] == "60"
     assert {one["total-records"] for one in summaries} == {"60"}
+    assert {one[CONTENT] for one in summaries} == {str(content_id(before))}, "which one changed rows, though it may expire"
     assert content_snapshot(after) == content_snapshot(before), "nothing that was made of it is stale"
     assert not is_external(after)
 

@@ -172,7 +172,7 @@ def test_one_event_may_be_very_many_rows(lake: Lake) -> None:
     names = write_segments(lake.root, [event], 1)
     folded = lake.fold(Head.EXECUTION, names)
     rows = {file.table: file.rows for file in folded.files}
-    assert rows == {"materializations": 73049, "partitions": 73049}
+    assert rows == {"materializations": 73049, "partitions": 73049, "publishes": 1}
     assert lake.states(Head.EXECUTION, folded.files) == states(Head.EXECUTION, [event])
 
 

@@ -357,8 +357,9 @@ def test_two_runs_that_were_planned_alike_do_not_append_the_same_changes_twice(r
     runs.run(arrivals, seen)
     runs.force(arrivals, seen, words=("arrivals",))
     pipeline = runs.pipeline(arrivals, seen)
-    both = [runs.lake.run(pipeline.prepare(PlanRequest())) for _ in range(2)]
-    first, second = (runs.lake.run(pipeline.drive(runs.lake.run(pipeline.start(one, HowToRun())))) for one in both)
+    prepared = runs.lake.run(pipeline.prepare(PlanRequest()))
+    both = [runs.lake.run(pipeline.start(prepared, HowToRun())) for _ in range(2)]
+    first, second = (runs.lake.run(pipeline.drive(one)) for one in both)
     assert ended(first) == {"succeeded": 1}
     assert ended(second) == {"failed": 1}
     assert "appended twice" in why(second)[0]
@@ -523,9 +524,8 @@ def test_a_table_that_was_empty_when_the_plan_was_made_is_read_as_empty(runs: Ru
         return raw
 
     pipeline = runs.pipeline(raw, copied)
-    prepared = runs.lake.run(pipeline.prepare(PlanRequest()))
+    started = runs.lake.run(pipeline.start(runs.lake.run(pipeline.prepare(PlanRequest())), HowToRun()))
     _append(runs, "2025-01-01")
-    started = runs.lake.run(pipeline.start(prepared, HowToRun()))
     assert ended(runs.lake.run(pipeline.drive(started))) == {"succeeded": 1}
     assert runs.rows("copied") == []
     assert ended(runs.run(raw, copied)) == {"succeeded": 1}
@@ -602,15 +602,11 @@ def test_inputs_are_pinned_to_the_plan(runs: Runs) -> None:
 
     runs.run(people)
     pipeline = runs.pipeline(people, copy)
-    prepared = runs.plan(people, copy)
+    started = runs.lake.run(pipeline.start(runs.plan(people, copy), HowToRun()))
     runs.force(people, words=("people",))
     table = runs.table("people")
     runs.lake.commit("people", changes.SetProperties({"note": "moved on"}))
-
-    async def late() -> Any:
-        return await pipeline.drive(await pipeline.start(prepared, HowToRun()))
-
-    state = runs.lake.run(late())
+    state = runs.lake.run(pipeline.drive(started))
     assert ended(state) == {"succeeded": 1}
     read = runs.table("copy").snapshots[-1]["summary"]["arco.input-snapshots"]
     assert str(table.snapshots[0]["snapshot-id"]) in read

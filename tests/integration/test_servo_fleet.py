@@ -38,7 +38,7 @@ from tests.servers.launch import (
 
 from .servo_fleet import Fleet
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.conformance]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JARS = REPOSITORY / ".tools" / "jars-s3"

@@ -14,7 +14,7 @@ def test_workers_and_scheduler_killed_under_a_backfill_publish_every_task_once_a
     tmp_path: Path,
 ) -> None:
     """A small round; `make kill` plays one of 200 tasks."""
-    rounds = Rounds(tmp_path / "p", tasks=24, chance=random.Random(2))
+    rounds = Rounds(tmp_path / "p", tasks=36, chance=random.Random(2))
     with rounds.at_work(workers=2):
         state = rounds.backfill(disturbances=3)
         cancelled = rounds.stop_what_never_ends()

@@ -159,8 +159,9 @@ class Relations(Generic[M, C]):
     def described(self, request: C, uuid: str, at_ms: int) -> M:
         """The metadata that a create request asks for, in its own place or one that is allowed."""
         place = own = self.own_location(Slug.from_name(request.name), uuid)
-        if request.location and not is_proposal(self._ws, request.location):
-            place = request.location.rstrip("/")
+        wanted = (request.location or "").rstrip("/")
+        if wanted and (self._allowed(wanted) or not is_proposal(self._ws, wanted)):
+            place = wanted
         if place != own and not self._allowed(place):
             raise InvalidInput(f"location {clip(place)} is not allowed", hint="leave it out: Arco places tables itself")
         return self.subject.created(request, uuid, place, at_ms, self._allowed)

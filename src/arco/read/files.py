@@ -56,12 +56,17 @@ class Files:
         place = (self._cache or Path()) / f"{file.checksum}.parquet"
         if await asyncio.to_thread(_is_kept, place, file):
             return str(place)
-        found = await self._store.get(file.key)
-        if found is None:
-            raise _gone(file)
-        _check(hashlib.sha256(found.data).hexdigest(), file)
-        await asyncio.to_thread(_keep, place, found.data)
+        await asyncio.to_thread(_keep, place, await fetched(self._store, file))
         return str(place)
+
+
+async def fetched(store: ObjectStore, file: StateFile) -> bytes:
+    """The bytes of a file of state, if they are what the manifest says."""
+    found = await store.get(file.key)
+    if found is None:
+        raise _gone(file)
+    _check(hashlib.sha256(found.data).hexdigest(), file)
+    return found.data
 
 
 def _check_in_place(place: Path, file: StateFile) -> None:

@@ -10,7 +10,6 @@ Rows are contributions of any layer; joining them is the caller's. What must nev
 """
 
 import asyncio
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -23,19 +22,18 @@ from arco.fold.publish_table import PUBLISHES
 from arco.fold.shredding_planning import PLANNED_ON
 from arco.fold.tables import HELD_OUTPUTS, QUARANTINES, SETTLED_OUTPUTS
 from arco.fold.vocabulary import Row, Table, bucket_of
-from arco.fold.work import StateFile
-from arco.kernel.errors import CorruptObject, InvalidInput
+from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import LEDGER_READS_MAX, STATE_FETCHES_MAX
 from arco.ledger.envelope import Event
 from arco.ledger.payloads import SERVO
 from arco.ledger.reading import events, read_at
 from arco.ledger.segment import decode_segment
+from arco.read.files import fetched
 from arco.storage.keys import Domain, Head, SegmentKey
 
 _HEADS = (Head.EXECUTION, Head.QUALITY)
 _TABLES = (PUBLISHES, HELD_OUTPUTS, SETTLED_OUTPUTS, QUARANTINES)
 _ATTEMPTS_MAX = 3
-_REBUILD = "`arco rebuild` makes the state again from the ledger"
 
 
 @dataclass(slots=True)
@@ -133,18 +131,9 @@ async def _add_folded(
     ]
     for start in range(0, len(wanted), STATE_FETCHES_MAX):
         some = wanted[start : start + STATE_FETCHES_MAX]
-        read = await asyncio.gather(*(_fetched(heads, file) for _, file in some))
+        read = await asyncio.gather(*(fetched(heads.store, file) for _, file in some))
         for (table, _), data in zip(some, read, strict=True):
             found.rows[table.name] += [row for row in _rows(table, data) if row["asset_id"] in asset_ids]
-
-
-async def _fetched(heads: Heads, file: StateFile) -> bytes:
-    stored = await heads.store.get(file.key)
-    if stored is None:
-        raise CorruptObject(f"{file.key} is gone", hint=_REBUILD)
-    if hashlib.sha256(stored.data).hexdigest() != file.checksum:
-        raise CorruptObject(f"{file.key} is damaged: it is not what the manifest says", hint=_REBUILD)
-    return stored.data
 
 
 def _rows(table: Table, data: bytes) -> Iterable[Row]:

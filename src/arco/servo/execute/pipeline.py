@@ -138,6 +138,9 @@ class Pipeline:
         A plan of facts that moved since is made anew first, and refused where nothing is left to do.
         """
         parts = self.catalog.parts
+        known = await self.started_before(prepared.request, how)
+        if known is not None:
+            return known  # what it has made since is what moved
         planned, prepared = prepared, await self.as_of_now(prepared)
         if planned.plan.spec.tasks and not prepared.plan.spec.tasks:
             raise Conflict(

@@ -106,6 +106,15 @@ def test_a_plan_that_others_carried_out_meanwhile_is_refused(lake, shop, pipelin
     assert "arco plan" in refused.value.hint
 
 
+def test_who_starts_late_with_a_key_finds_the_run_of_that_key_though_it_has_made_everything(lake, shop, pipeline):
+    made = prepared(pipeline, lake, "aside")
+    first = lake.run(pipeline.start(made, HowToRun(key="k"), here=False))
+    shop.table("aside")
+    publish(shop, "aside", code=shop.project.assets[next(k for k in shop.project.assets if k.name == "aside")].fingerprint)
+    again = lake.run(pipeline.start(made, HowToRun(key="k"), here=False))
+    assert (again.log.run, again.is_new) == (first.log.run, False)
+
+
 def test_a_plan_that_never_comes_to_rest_is_refused(lake, shop, pipeline, monkeypatch):
     made = prepared(pipeline, lake, "a")
 

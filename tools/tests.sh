@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test suite, in parts that workers take one after the other, as many as there are cores. A part that passes says so in a
+# The test suite, in parts that workers take one after the other. A part that passes says so in a
 # line, with what it skipped; one that fails is shown whole. `COVERAGE=1 tools/tests.sh` traces branches, and takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -49,7 +49,8 @@ fi
 export REST="$rest"
 .venv/bin/python -m compileall -q src
 .venv/bin/python tools/spark_archive.py
-parts | xargs -P "$(nproc)" -L 1 bash -c 'run_part "$@"' "$0"
+# One more than there are cores: parts wait for processes that they started.
+parts | xargs -P "$(($(nproc) + 1))" -L 1 bash -c 'run_part "$@"' "$0"
 if [ -n "${COVERAGE:-}" ]; then
     .venv/bin/coverage combine -q
     .venv/bin/coverage report

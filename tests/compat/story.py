@@ -11,12 +11,13 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
+from arco.catalog.governance import given_fields
 from arco.catalog.idempotency import RequestKey
-from arco.catalog.inventory import Description, Inventory, NewTable
+from arco.catalog.inventory import Inventory, NewTable
 from arco.catalog.manifest import Author
 from arco.catalog.model import ColumnNote, Format, Governance, Levels, Sensitivity
 from arco.catalog.namespaces import change_namespace, create_namespace, drop_namespace
-from arco.catalog.operations import Purge, Void
+from arco.catalog.operations import Describe, Purge, Void
 from arco.catalog.workspace import Choices
 from arco.iceberg import requests
 from arco.kernel.canonical_json import request_hash
@@ -184,7 +185,10 @@ class _Story:
             "pii_columns": {"buyer": "email"},
             "row_count": 3,
         }
-        await inventory.describe((SHOP, "orders"), Description(said), self.plain(), _AUTHOR)
+        # As it could be said before marks were held against columns: there is no buyer.
+        uuid = (await inventory.find((SHOP, "orders"))).uuid
+        operation = Describe(key_hash=self.plain().hash, uuid=uuid, governance=given_fields(said, "table"))
+        await self.catalog.parts.committer.submit(operation, since=0, author=_AUTHOR)
         scratch = NewTable(SHOP, "scratch", Format.CSV, "s3://elsewhere/scratch", governance=Governance(owner="cleaner"))
         await inventory.create(scratch, self.plain(), _AUTHOR)
         await inventory.drop((SHOP, "scratch"), purge=False, key=self.plain(), author=_AUTHOR)

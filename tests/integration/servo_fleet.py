@@ -18,6 +18,7 @@ from arco.surface.cli.opening import opened
 from arco.surface.cli.projects import read_project
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+COMMAND_S_MAX = 900.0  # also in fixtures, which no test's own limit covers
 KEY = "0123456789abcdef0123456789abcdef"
 _SHELL = "import sys; sys.argv[0] = 'arco'; from arco.surface.cli.main import run; run()"
 Process = subprocess.Popen[bytes]
@@ -39,7 +40,10 @@ class Fleet:
     def do(self, *words: str) -> bytes:
         """A command, to its end."""
         command = self._words((sys.executable, "-c", _SHELL), *words)
-        return subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, env=_environment()).stdout
+        ended = subprocess.run(
+            command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, env=_environment(), timeout=COMMAND_S_MAX
+        )
+        return ended.stdout
 
     def begin(self, *words: str) -> RunId:
         """A run that is left to the workers."""

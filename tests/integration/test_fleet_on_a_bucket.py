@@ -36,9 +36,10 @@ from tests.servers.launch import (
     seaweedfs,
 )
 
-from .servo_fleet import Fleet
+from .servo_fleet import COMMAND_S_MAX, Fleet
 
-pytestmark = [*MARKS, pytest.mark.conformance]
+# Of the test alone: the first of them would pay for a whole run that all of them are compared with, and its own time would be up.
+pytestmark = [pytest.mark.timeout(900, func_only=True), *MARKS, pytest.mark.conformance]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JARS = REPOSITORY / ".tools" / "jars-s3"
@@ -113,7 +114,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[t
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     # Without Maven the jars are not copied, and Spark fetches them itself when it starts.
-    subprocess.run([str(REPOSITORY / "tools" / "s3_jars.sh")], check=False)
+    subprocess.run([str(REPOSITORY / "tools" / "s3_jars.sh")], check=False, timeout=COMMAND_S_MAX)
     with seaweedfs(tmp_path_factory.mktemp("s3")) as server:
         yield server
 

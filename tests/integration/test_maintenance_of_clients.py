@@ -148,3 +148,24 @@ def test_from_the_shell_a_table_is_maintained_because_somebody_asks(root: Path, 
     assert shell("--table", "shop.orders")["changed"] == dry["changed"]
     assert len(table.refresh().snapshots()) == 1
     assert table.scan().to_arrow()["a"].to_pylist() == [2]
+
+
+def test_a_table_whose_old_metadata_pyiceberg_deletes_is_well_and_has_its_upkeep_after_a_quiet_day(
+    root: Path, catalog: RestCatalog
+) -> None:
+    forgetful = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "2"}
+    table = catalog.create_table("shop.orders", schema=pa.schema([("a", pa.int64())]), properties=MAINTAINED | forgetful)
+    for number in range(6):
+        table.overwrite(pa.table({"a": [number]}))
+    place = Path(table.location().removeprefix("file://"))
+    left = sorted(path.name for path in (place / "metadata").glob("*.metadata.json"))
+    assert len(left) == 3, "PyIceberg took the others away"
+    lost = place / "data" / "lost.parquet"
+    lost.write_bytes(b"of a job that died")
+    command = [str(Path(sys.executable).with_name("arco")), "upkeep", "--root", str(root), "--only", "files"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "write.metadata.previous-versions-max (2 now)" in " ".join(done.stdout.split())
+    report = a_month_later(root, "files")["files"]
+    assert (report.deleted, report.notes, lost.exists()) == (1, (), False)
+    assert table.refresh().scan().to_arrow()["a"].to_pylist() == [5]

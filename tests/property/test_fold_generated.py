@@ -16,9 +16,13 @@ from arco.fold.tables import tables_of
 from arco.fold.vocabulary import BUCKET
 from arco.kernel.errors import InvalidInput, UnknownFormat
 from arco.ledger.envelope import Event, EventType
+from arco.ledger.payloads import SERVO
 from arco.ledger.quality_events import PARTITION_QUARANTINED, PARTITION_RELEASED
 from arco.storage.keys import Head
 from fixtures.fold.histories import HEADS, History, states
+
+WORDS = {PARTITION_QUARANTINED, PARTITION_RELEASED}
+"""What people say: here everybody's word counts."""
 
 promise = settings(deadline=None, max_examples=60)
 heads = st.sampled_from(HEADS)
@@ -70,14 +74,34 @@ def test_of_two_words_the_one_said_later_stands(pick: random.Random, count: int)
     history = History(pick)
     events = history.once(Head.QUALITY, count)
     delivered = [*events, *(history.again(pick.choice(events)) for _ in range(count))]
-    words: dict[tuple[str, str], tuple[str, str, bool]] = {}
+    words: dict[tuple[str, str, str], tuple[str, str, bool]] = {}
     for event in events:
-        if event.type in {PARTITION_QUARANTINED, PARTITION_RELEASED}:
-            of = (event.data["asset_id"], ranges_text(event.data["partitions"]))
+        if event.type in WORDS:
+            version = event.data["materialization_id"] or ""
+            of = (event.data["asset_id"], ranges_text(event.data["partitions"]), version)
             word = (event.time, event.id, event.type == PARTITION_QUARANTINED)
             words[of] = max(words.get(of, word), word)
     found = states(Head.QUALITY, delivered)["quarantines"]
     assert {of: row["quarantined"] for of, row in found.items()} == {of: word[2] for of, word in words.items()}
+
+
+@promise
+@given(st.sampled_from((Head.EXECUTION, Head.QUALITY)), choices, st.integers(1, 40))
+def test_whoever_else_speaks_what_servo_says_stands(head: Head, pick: random.Random, count: int) -> None:
+    """An oracle without orders: a group is what Servo's events alone make of it; what Servo says nothing of, others decide."""
+    events = [one for one in History(pick).events(head, count) if one.type not in WORDS]
+    whole = states(head, events)
+    own = states(head, [one for one in events if one.source == SERVO])
+    others = states(head, [one for one in events if one.source != SERVO])
+    for table in tables_of(head):
+        assert whole[table.name].keys() == own[table.name].keys() | others[table.name].keys()
+        for key, row in whole[table.name].items():
+            mine, theirs = own[table.name].get(key), others[table.name].get(key)
+            for group in table.groups:
+                decides = theirs if mine is None or (mine[group.order] is None and theirs is not None) else mine
+                assert decides is not None
+                names = [one.name for one in group.columns]
+                assert [row[name] for name in names] == [decides[name] for name in names]
 
 
 @promise

@@ -1,6 +1,5 @@
 """Object names over generated keys: exact inverses, inside their scope, and nothing read that would be written otherwise."""
 
-from dataclasses import fields
 from datetime import date
 from enum import StrEnum
 from typing import Any, get_type_hints
@@ -8,6 +7,7 @@ from typing import Any, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import Identifier, TransactionId, UlidIdentifier, UuidIdentifier, encode_ulid

@@ -73,14 +73,18 @@ class Story:
         for one in self.held[first : first + 1]:
             self.shop.append(self.shop.discarded("a", one))
 
-    def quarantine(self, first: int, last: int, *, released: bool = False) -> None:
+    def quarantine(self, first: int, last: int, *, released: bool = False, version: str | None = None) -> None:
         self.at_ms += 1
-        said = self.partitions(first, last)
-        word = self.shop.quarantined("a", released=released, time_ms=self.at_ms, partitions=said)
+        said = {"partitions": self.partitions(first, last), "materialization_id": version}
+        word = self.shop.quarantined("a", released=released, time_ms=self.at_ms, **said)
         self.shop.append(word, domain=Domain.QUALITY)
 
     def release(self, first: int, last: int) -> None:
         self.quarantine(first, last, released=True)
+
+    def release_version(self, first: int, last: int) -> None:
+        """Of one version alone, of the last that was made or of one that nobody knows."""
+        self.quarantine(first, last, released=True, version=(self.held or ["01JGFJK0YG0000000000000000"])[-1])
 
     def back(self, first: int, _: int) -> None:
         for snapshot in self.lake.load("a").snapshots[first : first + 1]:
@@ -97,7 +101,8 @@ class Story:
 
 
 STEPS = (Story.publish, Story.publish, Story.publish, Story.late, Story.unsent, Story.again, Story.hold, Story.discard,
-         Story.quarantine, Story.release, Story.back, Story.fold, Story.fold, Story.merge, Story.move)  # fmt: skip
+         Story.quarantine, Story.release, Story.release_version, Story.back, Story.fold, Story.fold, Story.merge,
+         Story.move)  # fmt: skip
 steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 2), st.integers(1, 3)), min_size=3, max_size=12)
 
 

@@ -131,9 +131,9 @@ def test_the_picture_of_the_rooms_is_the_contract() -> None:
 
 
 def test_the_table_of_rooms_says_which_are_there() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (yes|begun|not yet) \|", ARCHITECTURE, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| ([^|\n]*) \|$", ARCHITECTURE, re.MULTILINE)
     assert [room for room, _ in rows] == [room for layer in rooms_in_order() for room in layer]
-    wrong = [room for room, state in rows if (state == "not yet") == (ROOT / "src" / "arco" / room).is_dir()]
+    wrong = [room for room, said in rows if ("not there yet" in said) == (ROOT / "src" / "arco" / room).is_dir()]
     assert not wrong, f"ARCHITECTURE.md says otherwise of {wrong}"
 
 

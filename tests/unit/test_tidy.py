@@ -65,6 +65,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (
             "arco/storage/local.py",
             "arco/storage/folder_syncs.py",
+            "arco/storage/last_answers.py",
             "arco/surface/http/server_state.py",
             "arco/surface/python/connecting.py",
             "arco/govern/token_services.py",
@@ -80,7 +81,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "clock.sleep",
         (
             "arco/kernel/clock.py",
-            "arco/storage/cloud.py",
+            "arco/storage/last_answers.py",
             "arco/storage/profile.py",
             "arco_sim/clients.py",
             "arco_sim/world.py",

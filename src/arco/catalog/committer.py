@@ -108,8 +108,7 @@ class Committer:
     async def _decided_names(self) -> list[Confirm | Release]:
         """What is to be done with the names that transactions keep. One that is still undecided stays, until it is stale."""
         due: list[Confirm | Release] = []
-        for reservation in list(self._tier1.names.reserved.values()):
-            record = await self._records.read(reservation.tx_id)
+        for reservation, record in await self._tier1.kept_names():
             if record is not None and record.value.names(reservation.part()):
                 due.append(Confirm(key_hash=_reservation_key("confirm", reservation), reservation=reservation))
                 continue
@@ -134,14 +133,24 @@ class Committer:
                     _refuse(waiting, error)
 
     def _next_group(self) -> list[_Waiting]:
-        """Those who wait longest, as many as the manifest has room for: who fits alone is never refused for the others' size."""
-        size_bytes = count = 0
+        """Those who wait longest, as many as the manifest has room for: who fits alone is never refused for the others' size.
+
+        Of one key one: what two attempts of a request wait for would be done twice, or done and refused. The second comes
+        next, and finds in the chain what became of the first.
+        """
+        group: list[_Waiting] = []
+        keys: set[str] = set()
+        size_bytes = 0
         for waiting in self._queue[:COMMIT_GROUP_OPERATIONS_MAX]:
+            if waiting.operation.key_hash in keys:
+                continue
             size_bytes += waiting.size_bytes
-            if count and size_bytes > COMMIT_GROUP_BYTES_MAX:
+            if group and size_bytes > COMMIT_GROUP_BYTES_MAX:
                 break
-            count += 1
-        group, self._queue = self._queue[:count], self._queue[count:]
+            keys.add(waiting.operation.key_hash)
+            group.append(waiting)
+        taken = set(group)
+        self._queue = [waiting for waiting in self._queue if waiting not in taken]
         return group
 
     async def _commit(self, group: list[_Waiting]) -> None:

@@ -16,4 +16,4 @@ def doubt() -> Iterator[None]:
     try:
         yield
     except RetryLater as silence:
-        raise OutcomeUnknown(f"the store went silent, and this may have been done: {silence.message}") from silence
+        raise OutcomeUnknown(f"this may have been done, and nobody could say: {silence.message}") from silence

@@ -23,10 +23,11 @@ from dataclasses import replace
 
 import msgspec
 
-from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name
+from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name, mentioned
 from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, incomplete, is_gap
 from arco.catalog.feed_pages import Fed, FeedPage, FeedPages
 from arco.catalog.manifest import Commit
+from arco.catalog.past_names import forgotten, pasts_of
 from arco.catalog.transaction_records import Part, Status
 from arco.catalog.untold import Mark, NameChain, Untold
 from arco.catalog.workspace import Workspace
@@ -206,7 +207,7 @@ class Feed:
         parts: dict[str, frozenset[Part] | None] = {}
         for transaction, held in zip(wanted, records, strict=True):
             if held is not None and held.value.status is Status.COMMITTED:
-                parts[transaction] = frozenset(held.value.parts)
+                parts[transaction] = held.value.changes
             elif held is None and full:
                 # A record goes long after its receipts were written: all of them were found.
                 parts[transaction] = None
@@ -230,7 +231,7 @@ class Feed:
 
     async def _write(self, fed: Fed, items: Sequence[Item]) -> int | None:
         """Write what was found; how many pages that were. None if somebody else wrote first, and all is to be found anew."""
-        names, written = Callings(self._ws.tier1.names), 0
+        names, written = await self._callings(fed, items), 0
         pending: list[Item] = []
         events: list[Document] = []
         for place, item in enumerate(items):
@@ -243,6 +244,12 @@ class Feed:
                     return None
                 pending, events, written = [], [], written + 1
         return written
+
+    async def _callings(self, fed: Fed, items: Sequence[Item]) -> Callings:
+        tier1 = self._ws.tier1
+        told_of = mentioned(item if isinstance(item, Commit) else item.receipts for item in items)
+        unsure = forgotten([item for item in items if isinstance(item, Commit)], told_of, tier1.names)
+        return Callings(tier1.names, await pasts_of(tier1, unsure, fed.names.sequence))
 
     async def _append(self, fed: Fed, items: Sequence[Item], events: Sequence[Document]) -> bool:
         page = self._page_of(fed, items, events)

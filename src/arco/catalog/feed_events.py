@@ -4,7 +4,7 @@ Ids follow from what happened: told twice it would be one event. Tables of other
 never enter: where an event comes in the feed, and reading files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from arco.catalog.operations import (
     Rename,
     Undrop,
 )
+from arco.catalog.past_names import Naming, Past
 from arco.ledger.payloads import derived_event_id
 from arco.ledger.receipts import Receipt
 
@@ -48,22 +49,46 @@ class Called:
 
 
 class Callings:
-    """What things are and were called, as far as tier 1 remembers."""
+    """What things are and were called: as tables remember it, or as the chain does for those that do not."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, pasts: Mapping[str, Past] | None = None) -> None:
         self._names = names
+        self._pasts = pasts or {}
 
-    def entry(self, uuid: str) -> Entry | None:
-        dropped = self._names.dropped.get(uuid)
-        return self._names.by_uuid(uuid) or (None if dropped is None else dropped.entry)
+    def met_by(self, commit: Commit, uuid: str) -> Called | None:
+        """What a commit of tier 1 changes, by the name before it."""
+        past = self._pasts.get(uuid)
+        return (
+            self.at(uuid, commit.at_ms) if past is None else _once_called(uuid, past, past.before_commit(commit.sequence))
+        )
 
     def at(self, uuid: str, at_ms: int) -> Called | None:
         """Before a name changed at this very moment. None for what is not Iceberg's, or long forgotten."""
-        entry = self.entry(uuid)
+        past = self._pasts.get(uuid)
+        if past is not None:
+            return _once_called(uuid, past, past.before(at_ms))
+        entry = self._names.identity(uuid)
         if entry is None or entry.format is not Format.ICEBERG:
             return None
         former = next((one for one in entry.former_names if one.until_ms >= at_ms), None)
         return _called(entry) if former is None else Called(former.namespace, former.name, entry.kind, uuid)
+
+
+def mentioned(items: Iterable[Commit | Sequence[Receipt]]) -> dict[str, int]:
+    """The tables that are spoken of by the name of a moment, each with the first such moment."""
+    found: dict[str, int] = {}
+    for item in items:
+        if isinstance(item, Commit):
+            said = [(one.uuid, item.at_ms) for one in item.operations if isinstance(one, Drop | Undrop | Rename)]
+        else:
+            said = [(one.table_uuid, one.commit.at_ms) for one in item if not is_told_by_its_name(one)]
+        for uuid, at_ms in said:
+            found[uuid] = min(at_ms, found.get(uuid, at_ms))
+    return found
+
+
+def _once_called(uuid: str, past: Past, naming: Naming) -> Called | None:
+    return Called(naming.namespace, naming.name, past.kind, uuid) if past.format is Format.ICEBERG else None
 
 
 def _called(entry: Entry) -> Called:
@@ -108,7 +133,7 @@ def _said(operation: Operation, commit: Commit, callings: Callings) -> Iterator[
         case Create():
             yield from _made(operation.entry)
         case Drop():
-            called = callings.at(operation.uuid, commit.at_ms)
+            called = callings.met_by(commit, operation.uuid)
             heir = None if operation.successor is None else operation.successor.entry
             if called is not None:
                 # A purge is of tables alone in Iceberg's words.
@@ -133,7 +158,7 @@ def _made(entry: Entry) -> Iterator[Document]:
 
 
 def _named(operation: Undrop | Rename, commit: Commit, callings: Callings) -> Iterator[Document]:
-    before = callings.at(operation.uuid, commit.at_ms)
+    before = callings.met_by(commit, operation.uuid)
     if before is None:
         return
     after = Called(operation.namespace, operation.name, before.kind, before.uuid)

@@ -35,8 +35,6 @@ _ColumnPath = Annotated[str, Meta(min_length=1, max_length=COLUMN_PATH_CHARS_MAX
 _PiiKind = Annotated[str, Meta(min_length=1, max_length=PII_KIND_CHARS_MAX)]
 _PiiColumns = Annotated[dict[_ColumnPath, _PiiKind], Meta(max_length=PII_COLUMNS_MAX)]
 
-FIELDS = Governance.__struct_fields__
-
 
 class GovernanceForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field as it may be sent: absent, null to clear it, or a value."""
@@ -49,6 +47,9 @@ class GovernanceForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     row_count: Count | UnsetType | None = UNSET
     size_bytes: Count | UnsetType | None = UNSET
     last_modified_ms: Count | UnsetType | None = UNSET
+
+
+FIELDS = GovernanceForm.__struct_fields__
 
 
 def given_fields(fields: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog import pii_marks
 from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
 from arco.catalog.doubt import doubt
@@ -20,9 +21,9 @@ from arco.catalog.once import Begin, once, submit_once
 from arco.catalog.operations import Create, Describe, Drop, Operation, Rename, Undrop
 from arco.catalog.relations import Relations
 from arco.iceberg.guardrails import check_properties
-from arco.iceberg.requests import check_location, check_name, check_namespace
+from arco.iceberg.requests import check_location, check_namespace, check_new_name
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound, TooLarge
+from arco.kernel.errors import Conflict, InvalidInput, NoSuchTable, NotFound, TooLarge
 from arco.kernel.ids import new_uuid4
 from arco.kernel.limits import TABLE_DOCUMENT_BYTES_MAX
 
@@ -77,7 +78,7 @@ class Inventory:
         return (await self._ws.tier1.current()).names
 
     async def find(self, place: Place) -> Entry:
-        found = (await self.names()).entries.get(place)
+        found = (await self.names()).entry(place)
         if found is None:
             raise _no_such(place)
         return found
@@ -126,16 +127,23 @@ class Inventory:
         check_properties((*wanted.updates, *wanted.removals))
         check_columns(wanted.columns or ())
         governance = given_fields(wanted.governance, "table")
+        if "pii_columns" in governance:
+            # Whatever these marks are found to mean below, the ids of others are not theirs.
+            governance["pii_field_ids"] = {}
 
         async def begin() -> Marker:
             entry = await self.find(place)
             if entry.format is Format.ICEBERG:
                 _leave_metadata_alone(wanted)
+            if "pii_columns" in governance:
+                columns = await pii_marks.columns_of(self._catalog, entry, wanted.columns)
+                ids = pii_marks.resolved(governance["pii_columns"], entry.governance, columns)
+                governance["pii_field_ids"] = ids
             fields = msgspec.structs.asdict(entry.governance) | governance
             said = msgspec.convert(msgspec.to_builtins(fields), Governance)
-            columns = entry.columns if wanted.columns is None else wanted.columns
+            noted = entry.columns if wanted.columns is None else wanted.columns
             properties = entry.properties | wanted.updates
-            _check_size(msgspec.structs.replace(entry, governance=said, properties=properties, columns=columns))
+            _check_size(msgspec.structs.replace(entry, governance=said, properties=properties, columns=noted))
             return self._catalog.tables.first_marker(key, entry.uuid)
 
         def operation(marker: Marker) -> Operation:
@@ -180,17 +188,22 @@ class Inventory:
         """Give what was dropped its name back, or another; tier 1 first, then the pointer (N3). The name it has now."""
         if to is not None:
             check_namespace(to[0])
-            check_name(to[1], "name")
+            check_new_name(to[1], "name")
 
         async def begin() -> Marker:
-            return self._catalog.tables.first_marker(key, (await self.dropped(lost)).entry.uuid)
+            dropped = await self.dropped(lost)
+            await self._need_ours(dropped)
+            return self._catalog.tables.first_marker(key, dropped.entry.uuid)
 
         async def act(marker: Marker) -> Answer:
             uuid = marker.table_uuid or ""
-            names = self._ws.tier1.names
+            names = await self.names()
             dropped, entry = names.dropped.get(uuid), names.identity(uuid)
             if entry is None:
                 raise NotFound(f"{lost} cannot be restored: it was purged meanwhile")
+            if dropped is not None and await self._ws.tier1.landed_at(key.hash, marker.since) is None:
+                # Registered and unregistered again since it was asked for.
+                await self._need_ours(dropped)
             levels, name = to or (entry.namespace, entry.name)
             drop_id = lost.drop_id or ("" if dropped is None else dropped.drop_id)
             operation = Undrop(key_hash=key.hash, uuid=uuid, drop_id=drop_id, namespace=levels, name=name)
@@ -205,10 +218,21 @@ class Inventory:
         restored: Place = msgspec.json.decode(answer.body or "", type=Place)
         return restored
 
+    async def _need_ours(self, dropped: Dropped) -> None:
+        """What was unregistered may be somebody else's by now: two catalogs would commit to the same files."""
+        if not dropped.unregistered:
+            return
+        pointer = await self._ws.pointers.read(dropped.entry.uuid)
+        where = "" if pointer is None else f" {pointer.value.metadata_location}"
+        raise Conflict(
+            f"{dropped.entry.full_name} was unregistered, and may have another owner by now",
+            hint=f"register it again, by its metadata-location{where}",
+        )
+
     async def rename(self, source: Place, destination: Place, key: RequestKey, author: Author) -> None:
         """The name changes, the table stays what it is; the old name is remembered."""
         check_namespace(destination[0])
-        check_name(destination[1], "name")
+        check_new_name(destination[1], "name")
 
         def operation(marker: Marker) -> Operation:
             return Rename(
@@ -234,7 +258,7 @@ class Inventory:
 
 def _check(table: NewTable) -> None:
     check_namespace(table.namespace)
-    check_name(table.name, "name")
+    check_new_name(table.name, "name")
     check_location(table.location, "location")
     check_properties(table.properties)
     if table.format is Format.ICEBERG:
@@ -242,6 +266,7 @@ def _check(table: NewTable) -> None:
     if not table.location.strip("/"):
         raise InvalidInput("location: it names no place")
     check_columns(table.columns)
+    pii_marks.check(table.governance.pii_columns, {one.name: None for one in table.columns})
 
 
 def _leave_metadata_alone(wanted: Description) -> None:

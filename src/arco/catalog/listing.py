@@ -30,6 +30,7 @@ def tables(names: Names, wanted: Filter) -> list[Entry]:
     """Tables of every format, and views, in the order of their full names."""
     if wanted.namespace is not None:
         names.namespace(wanted.namespace)
+    names.need_decided(wanted.matches)
     return sorted((entry for entry in names.entries.values() if wanted.matches(entry)), key=order_of)
 
 

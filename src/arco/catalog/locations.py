@@ -10,7 +10,7 @@ from functools import lru_cache
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.kernel.limits import METADATA_CACHE_FILES_MAX
-from arco.storage.port import check_key
+from arco.storage.port import objection
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,24 @@ class Locations:
 
     def key(self, uri: str) -> str | None:
         """The key of a location inside the root, None for one outside. Refuses what only looks inside."""
-        plain = normal_uri(uri)
-        prefix = f"{normal_uri(self.base)}/"
-        if not plain.startswith(prefix):
-            return None
-        return check_key(plain.removeprefix(prefix))
+        return _key_under(self.base, uri)
+
+
+@lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
+def _key_under(base: str, uri: str) -> str | None:
+    plain, prefix = normal_uri(uri), f"{normal_uri(base)}/"
+    return key_of(uri, plain.removeprefix(prefix)) if plain.startswith(prefix) else None
+
+
+def key_of(uri: str, key: str) -> str:
+    """The key that a location comes to. Whoever gave the location knows nothing of keys, and hears of the location."""
+    reason = objection(key)
+    if reason is not None:
+        raise InvalidInput(
+            f"location {clip(uri, 300)!r} {reason.replace('segment', 'step')}",
+            hint="write a plain path: no step is empty, '.' or '..', none is longer than a file name can be",
+        )
+    return key
 
 
 @lru_cache(maxsize=METADATA_CACHE_FILES_MAX)

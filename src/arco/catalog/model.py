@@ -64,6 +64,7 @@ class Governance(msgspec.Struct, frozen=True):
     row_count: int | None = None
     size_bytes: int | None = None
     last_modified_ms: int | None = None
+    pii_field_ids: dict[str, int] = {}
 
 
 class ColumnNote(msgspec.Struct, frozen=True):
@@ -119,13 +120,17 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A dropped entry that can be restored until it is purged."""
+    """A dropped entry that can be restored until it is purged.
+
+    One that was unregistered is neither restored nor purged: its files belong to whoever registers them, here or elsewhere.
+    """
 
     entry: Entry
     drop_id: str
     purge: bool
     principal: str
     dropped_ms: int
+    unregistered: bool = False
 
 
 def dotted(levels: Levels, name: str | None = None) -> str:

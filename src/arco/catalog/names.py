@@ -5,7 +5,7 @@ one, in order, and either all become visible by `merge` after the commit landed,
 proportional to the operations, not to the number of names. No I/O, no clock: the time of a commit comes with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from arco.catalog.operations import (
 )
 from arco.kernel.errors import (
     AlreadyExists,
+    AskOperator,
     Conflict,
     InvalidInput,
     NamespaceNotEmpty,
@@ -55,6 +56,8 @@ class Names:
         self.places: dict[str, Place] = {}
         self.dropped: dict[str, Dropped] = {}
         self.reserved: dict[Place, Reservation] = {}
+        self.undecided: dict[Place, AskOperator] = {}
+        """Names that transactions keep whose records cannot be read: whether they are taken nobody knows (hazard 9)."""
         self._dropped_at: dict[Place, set[str]] = {}
         self._members: dict[Levels, dict[str, Entry]] = {}
         self._listed: dict[tuple[Levels, Kind], tuple[Entry, ...]] = {}
@@ -68,8 +71,21 @@ class Names:
 
     def find(self, levels: Levels, name: str, kind: Kind) -> Entry | None:
         """The Iceberg table or view of this name. Tables of other formats do not answer Iceberg's routes."""
-        found = self.entries.get((levels, name))
+        found = self.entry((levels, name))
         return found if found is not None and found.kind is kind and found.format is Format.ICEBERG else None
+
+    def entry(self, place: Place) -> Entry | None:
+        """What has this name, of whatever kind and format."""
+        found = self.entries.get(place)
+        if found is None and place in self.undecided:
+            raise self.undecided[place].with_traceback(None)
+        return found
+
+    def need_decided(self, is_wanted: Callable[[Entry], bool]) -> None:
+        """For who lists names: whether one of those is there must be known."""
+        for place, error in self.undecided.items():
+            if place in self.reserved and is_wanted(self.reserved[place].entry):
+                raise error.with_traceback(None)
 
     def last_dropped(self, levels: Levels, name: str) -> Dropped | None:
         """What was dropped last under this name and can still be restored."""
@@ -88,6 +104,7 @@ class Names:
     def members(self, levels: Levels, kind: Kind) -> tuple[Entry, ...]:
         """The tables or views of a namespace, by name. Remembered until one of them changes: lists are asked page by page."""
         self.namespace(levels)
+        self.need_decided(lambda entry: entry.namespace == levels)
         found = self._listed.get((levels, kind))
         if found is None:
             some = self._members.get(levels, {}).values()
@@ -101,6 +118,7 @@ class Names:
     def inhabitants(self, levels: Levels) -> list[Entry]:
         """Everything in a namespace, of every kind and format, by name."""
         self.namespace(levels)
+        self.need_decided(lambda entry: entry.namespace == levels)
         return sorted(self._members.get(levels, {}).values(), key=lambda entry: entry.name)
 
     def children(self, parent: Levels) -> list[Levels]:
@@ -145,6 +163,7 @@ class Names:
 
     def put_reserved(self, place: Place, reservation: Reservation | None) -> None:
         self.reserved.pop(place, None)
+        self.undecided.pop(place, None)
         if reservation is not None:
             self.reserved[place] = reservation
 
@@ -275,7 +294,8 @@ class Draft:
             self._need_heir(entry, successor)
         self._displace(entry)
         if successor is None or successor.entry.uuid != entry.uuid:
-            dropped = Dropped(entry, operation.drop_id, operation.purge, operation.principal, at_ms)
+            who, drop_id = operation.principal, operation.drop_id
+            dropped = Dropped(entry, drop_id, operation.purge, who, at_ms, operation.unregistered)
             self._dropped.set(entry.uuid, dropped)
         if successor is not None:
             if successor.entry.uuid != entry.uuid:
@@ -363,6 +383,7 @@ class Draft:
         """Whether the name is taken is for its transaction to decide."""
         there = self._reserved.get((levels, name))
         if there is not None:
+            self._names.entry((levels, name))
             raise RetryLater(f"transaction {there.tx_id} is about to create {dotted(levels, name)}")
 
     def _need_unreserved_identity(self, entry: Entry) -> None:
@@ -370,6 +391,7 @@ class Draft:
         for place in {*self._names.reserved, *self._reserved.changed}:
             there = self._reserved.get(place)
             if there is not None and there.entry.uuid == entry.uuid and place != (entry.namespace, entry.name):
+                self._names.entry(place)
                 raise RetryLater(f"transaction {there.tx_id} is about to create {entry.uuid} as {dotted(*place)}")
 
     def _need_new(self, entry: Entry) -> None:

@@ -46,7 +46,10 @@ class Create(_Operation, frozen=True, tag="create"):
 
 
 class Drop(_Operation, frozen=True, tag="drop"):
-    """Matches the identity and the binding, never the name. `successor` takes the name in the same step."""
+    """Matches the identity and the binding, never the name. `successor` takes the name in the same step.
+
+    `unregistered`: the table goes on elsewhere, and its files are not Arco's any more.
+    """
 
     uuid: str
     binding: int
@@ -54,6 +57,7 @@ class Drop(_Operation, frozen=True, tag="drop"):
     purge: bool
     principal: str
     successor: Create | None = None
+    unregistered: bool = False
 
 
 class Undrop(_Operation, frozen=True, tag="undrop"):

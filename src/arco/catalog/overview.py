@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from arco.catalog import pii_marks
 from arco.catalog.bases import Base
 from arco.catalog.catalog import Catalog
 from arco.catalog.inventory import Inventory, Place
@@ -41,6 +42,7 @@ class DroppedSummary(Summary, frozen=True, kw_only=True):
     dropped_ms: int
     dropped_by: str
     purge: bool
+    unregistered: bool = False
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,7 @@ def dropped_summary_of(dropped: Dropped) -> DroppedSummary:
         dropped_ms=dropped.dropped_ms,
         dropped_by=dropped.principal,
         purge=dropped.purge,
+        unregistered=dropped.unregistered,
     )
 
 
@@ -166,7 +169,7 @@ def _overview(
 ) -> Overview:
     governance = entry.governance
     known = _said(entry) | {
-        "pii_columns": governance.pii_columns,
+        "pii_columns": pii_marks.shown(governance, _ids(columns, entry)),
         "row_count": governance.row_count,
         "size_bytes": governance.size_bytes,
         "last_modified_ms": governance.last_modified_ms,
@@ -177,6 +180,11 @@ def _overview(
     if isinstance(iceberg, IcebergView):
         return ViewOverview(**known, iceberg=iceberg)
     return TableOverview(**known, iceberg=iceberg)
+
+
+def _ids(columns: tuple[Column, ...], entry: Entry) -> dict[str, int | None]:
+    """A view that is replaced numbers its columns anew."""
+    return {one.path: None if entry.kind is Kind.VIEW else one.field_id for one in columns}
 
 
 def _iceberg_table(base: Base[TableMetadata]) -> IcebergTable:

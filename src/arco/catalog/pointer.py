@@ -40,7 +40,8 @@ GRAVE = "upkeep"
 class Tombstone(msgspec.Struct, frozen=True):
     """A drop that has begun: whoever meets it finishes it, if the name still has this binding.
 
-    `successor` is what takes the name in the same step, where a table is registered over another.
+    `successor` is what takes the name in the same step, where a table is registered over another. `unregistered`: upkeep never
+    touches its files, whatever tier 1 remembers of it.
     """
 
     drop_id: str
@@ -49,6 +50,7 @@ class Tombstone(msgspec.Struct, frozen=True):
     principal: str
     key_hash: str
     successor: Create | None = None
+    unregistered: bool = False
 
 
 class Ref(msgspec.Struct, frozen=True):

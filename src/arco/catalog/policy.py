@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from arco.catalog.locations import normal_uri
+from arco.catalog.locations import key_of, normal_uri
 from arco.iceberg.locations import inside, is_winding
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
-from arco.storage.port import ObjectStore, check_key
+from arco.storage.port import ObjectStore
 from arco.storage.roots import open_root
 
 _HINT = "name a folder (file:/path), or a bucket and perhaps a folder of it: s3://, gs://, abfss://container@account…"
@@ -51,7 +51,8 @@ class LocationPolicy:
         listed = []
         for prefix in prefixes:
             plain = normal_uri(prefix).rstrip("/")
-            if is_winding(plain):
+            # `file:x` would mean `/x`, wherever whoever wrote it stands.
+            if is_winding(plain) or (prefix.startswith("file:") and not prefix.startswith("file:/")):
                 raise _not_a_place(prefix)
             url, settings = opening_of(plain, base, options or {})
             listed.append(_Listed(plain, open_root(url, settings, clock, entropy)))
@@ -65,7 +66,7 @@ class LocationPolicy:
         found = self._find(location)
         if found is None:
             return None
-        return found.store, check_key(normal_uri(location).removeprefix(f"{found.prefix}/"))
+        return found.store, key_of(location, normal_uri(location).removeprefix(f"{found.prefix}/"))
 
     def _find(self, location: str) -> _Listed | None:
         plain = normal_uri(location)

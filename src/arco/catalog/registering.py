@@ -37,12 +37,16 @@ from arco.kernel.errors import (
     NotFound,
     OutcomeUnknown,
     Refresh,
+    TooLarge,
+    UnknownFormat,
 )
 from arco.kernel.ids import clip
 from arco.kernel.limits import SNAPSHOT_LEAD_MS_MAX, SWAP_ATTEMPTS_MAX
 from arco.storage.keys import prefix_of
 
 M = TypeVar("M")
+
+_FILE_HINT = "give the location of a whole metadata file, of a format version that is supported"
 
 
 class Registering(Generic[M]):
@@ -94,8 +98,9 @@ class Registering(Generic[M]):
             metadata = self._subject.decode(await self._ws.files.read(location), location)
         except NotFound:
             raise InvalidInput(f"there is no metadata file {clip(location, 300)}", hint="check the location") from None
-        except CorruptObject as error:
-            raise InvalidInput(f"{clip(location, 300)} is not a metadata file: {error.message}") from error
+        except (CorruptObject, UnknownFormat, TooLarge) as error:
+            why = error.message.removeprefix(f"{location}: ")
+            raise InvalidInput(f"{clip(location, 300)} cannot be registered: {why}", hint=_FILE_HINT) from error
         changed_ms, now_ms = self._subject.facts(metadata).at_ms, self._ws.clock.now_ms()
         if not 0 <= changed_ms <= now_ms + SNAPSHOT_LEAD_MS_MAX:
             # Receipts lie under the day of a commit, and no later commit goes back behind it.
@@ -109,7 +114,10 @@ class Registering(Generic[M]):
         return metadata
 
     def _check_place(self, location: str, what: str) -> None:
-        key = self._ws.locations.key(location)
+        try:
+            key = self._ws.locations.key(location)
+        except InvalidInput as error:
+            raise InvalidInput(f"{what}: {error.message}", hint=error.hint) from None
         placed = tuple(prefix_of(self._ws.scope, folder) for folder in ("data", "views"))
         if (key is None or not key.startswith(placed)) and not self._allowed(location):
             raise InvalidInput(f"{what} {clip(location, 300)} is not allowed", hint="see arco serve --allow-location")
@@ -138,7 +146,11 @@ class Registering(Generic[M]):
         if pointer is None:
             return 0
         tombstone = pointer.value.tombstone
-        if tombstone is not None and _folder(pointer.value.metadata_location) == _folder(location):
+        if (
+            tombstone is not None
+            and not tombstone.unregistered
+            and _folder(pointer.value.metadata_location) == _folder(location)
+        ):
             raise Conflict(
                 "this table was purged, and its files are being deleted", hint="register a copy in another place"
             )
@@ -149,8 +161,11 @@ class Registering(Generic[M]):
         holder = self._ws.tier1.names.by_uuid(creation.entry.uuid)
         if holder is not None and holder.uuid != taken.uuid:
             raise AlreadyExists(f"Table already exists with the same identity: {holder.full_name}")
+        # The columns of another table have other ids.
+        ids = taken.governance.pii_field_ids if taken.uuid == creation.entry.uuid else {}
+        governance = msgspec.structs.replace(taken.governance, pii_field_ids=ids)
         heir = msgspec.structs.replace(
-            creation.entry, asset_id=taken.asset_id, governance=taken.governance, former_names=taken.former_names
+            creation.entry, asset_id=taken.asset_id, governance=governance, former_names=taken.former_names
         )
         successor = msgspec.structs.replace(creation, entry=heir)
         tombstone = Tombstone(self._ws.ulids.next(), taken.binding, False, author.principal, key.hash, successor)

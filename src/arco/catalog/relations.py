@@ -7,6 +7,7 @@ takes the name back first; then the pointer is brought to life, by whoever comes
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -36,7 +37,7 @@ from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid7, time_said
 from arco.kernel.limits import SWAP_ATTEMPTS_MAX
 from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published, Source
-from arco.storage.cas import Swung
+from arco.storage.cas import Held, Swung
 from arco.storage.heads import heads_of
 from arco.storage.keys import Slug, table_folder, view_folder
 from arco.storage.port import Lost, Unknown
@@ -126,8 +127,13 @@ class Relations(Generic[M, C]):
         async def begin() -> Marker:
             return self.first_marker(key, self.new_identity())
 
+        @lru_cache(1)
+        def at(uuid: str, minted_ms: int) -> M:
+            return self.described(request, uuid, minted_ms)
+
         def described(marker: Marker) -> M:
-            return self.described(request, marker.table_uuid or "", marker.minted_ms)
+            """Once for what is staged and what gets the name: of one marker both are the same."""
+            return at(marker.table_uuid or "", marker.minted_ms)
 
         async def stage(marker: Marker) -> None:
             await self.stage_new(described(marker), key, source, marker.table_uuid or "")
@@ -248,8 +254,22 @@ class Relations(Generic[M, C]):
     ) -> Answer:
         """Take away what the marker of a drop says, whatever its name means by now."""
         tombstone = Tombstone(self._ws.ulids.next(), marker.binding or 1, purge, author.principal, key.hash)
-        with doubt():
-            location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
+        return await self._buried(levels, name, marker, tombstone, author)
+
+    async def unregister(self, levels: Levels, name: str, *, key: RequestKey, author: Author) -> str:
+        """Let a table go to whoever registers it next, with all its files. The location of its last metadata."""
+
+        async def act(marker: Marker) -> Answer:
+            tombstone = Tombstone(
+                self._ws.ulids.next(), marker.binding or 1, False, author.principal, key.hash, unregistered=True
+            )
+            return await self._buried(levels, name, marker, tombstone, author)
+
+        answer = await once(self._ws, key, self._marker_of(levels, name, key), act)
+        return answer.metadata_location or ""
+
+    async def _buried(self, levels: Levels, name: str, marker: Marker, tombstone: Tombstone, author: Author) -> Answer:
+        location = await self.bury(marker, tombstone, author, lambda: self._lost(levels, name))
         return Answer(204, metadata_location=location)
 
     def _marker_of(self, levels: Levels, name: str, key: RequestKey) -> Begin:
@@ -269,10 +289,23 @@ class Relations(Generic[M, C]):
         self, marker: Marker, tombstone: Tombstone, author: Author, lost: Callable[[], NotFound | Conflict]
     ) -> str:
         """Tombstone the pointer, then take the name away. Only for exactly the binding that the marker says."""
+        # Nothing was done before the first swing: who waits in vain for a transaction to be decided says just that (C8, T3).
+        pointer = await self._ws.pointers.settled(marker.table_uuid or "")
+        with doubt():
+            return await self._bury(pointer, marker, tombstone, author, lost)
+
+    async def _bury(
+        self,
+        pointer: Held[Pointer] | None,
+        marker: Marker,
+        tombstone: Tombstone,
+        author: Author,
+        lost: Callable[[], NotFound | Conflict],
+    ) -> str:
         ws, uuid = self._ws, marker.table_uuid or ""
         for attempt in range(SWAP_ATTEMPTS_MAX):
-            pointer = await ws.pointers.settled(uuid)
             if attempt:
+                pointer = await ws.pointers.settled(uuid)
                 await ws.tier1.current()
             location = "" if pointer is None else pointer.value.metadata_location
             found = await ws.tier1.find_key(tombstone.key_hash, marker.since)

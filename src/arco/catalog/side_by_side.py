@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from arco.catalog.bases import Base
 from arco.catalog.catalog import Catalog
-from arco.catalog.model import Entry, Levels
+from arco.catalog.model import Entry, Kind, Levels, dotted
 from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import RetryLater
+from arco.kernel.errors import InvalidInput, NoSuchTable, RetryLater
 from arco.kernel.limits import SIDE_BY_SIDE_READINGS_MAX
 
 Reading = list[tuple[Entry, Base[TableMetadata]]]
@@ -31,7 +31,16 @@ async def side_by_side(catalog: Catalog, places: Sequence[tuple[Levels, str]]) -
 
 
 async def _read(catalog: Catalog, places: Sequence[tuple[Levels, str]]) -> Reading:
-    return list(await asyncio.gather(*(catalog.tables.load(levels, name) for levels, name in places)))
+    return list(await asyncio.gather(*(_loaded(catalog, levels, name) for levels, name in places)))
+
+
+async def _loaded(catalog: Catalog, levels: Levels, name: str) -> tuple[Entry, Base[TableMetadata]]:
+    try:
+        return await catalog.tables.load(levels, name)
+    except NoSuchTable:
+        if catalog.parts.tier1.names.find(levels, name, Kind.VIEW) is None:
+            raise
+        raise InvalidInput(f"{dotted(levels, name)} is a view", hint="ask for the tables that it reads") from None
 
 
 def _identity(reading: Reading) -> list[tuple[str, int, int, str]]:

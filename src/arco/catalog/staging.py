@@ -24,7 +24,7 @@ from arco.iceberg import changes, guardrails, requirements, updates
 from arco.iceberg.guardrails import Allowed
 from arco.iceberg.locations import same_place
 from arco.iceberg.metadata import TableMetadata
-from arco.iceberg.requests import CommitTable, CreateTable
+from arco.iceberg.requests import CommitTable, CreateTable, check_new_name
 from arco.kernel.errors import (
     AlreadyExists,
     Conflict,
@@ -181,6 +181,7 @@ class Staging:
         self, name: str, request: CommitTable, uuid: str, at_ms: int, is_done: Callable[[], Awaitable[bool]]
     ) -> TableMetadata:
         """The metadata of the table that a commit with `assert-create` makes, in the place that was given out for it."""
+        check_new_name(name, "table name")
         metadata = updates.apply(None, request.updates, now_ms=at_ms)
         intent = await self._intent(uuid)
         await self._check_expiry(intent, is_done)

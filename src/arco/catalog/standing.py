@@ -97,6 +97,7 @@ async def finish_drop(ws: Workspace, uuid: str, tombstone: Tombstone, since: int
         purge=tombstone.purge,
         principal=tombstone.principal,
         successor=tombstone.successor,
+        unregistered=tombstone.unregistered,
     )
     await ws.committer.submit(operation, since=since, author=author)
 

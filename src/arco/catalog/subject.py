@@ -98,6 +98,7 @@ class Tables:
 
     def created(self, request: CreateTable, uuid: str, location: str, now_ms: int, allowed: Allowed) -> TableMetadata:
         guardrails.check_properties(request.properties)
+        guardrails.check_codec(request.properties)
         metadata = table.new_table(request, table_uuid=uuid, location=location, now_ms=now_ms)
         guardrails.check_locations(metadata, own_location=location, allowed=allowed)
         return metadata
@@ -154,6 +155,7 @@ class Views:
 
     def created(self, request: CreateView, uuid: str, location: str, now_ms: int, allowed: Allowed) -> ViewMetadata:
         guardrails.check_properties(request.properties)
+        guardrails.check_codec(request.properties)
         metadata = views.new_view(request, view_uuid=uuid, location=location, now_ms=now_ms)
         guardrails.check_locations(metadata, own_location=location, allowed=allowed)
         return metadata
@@ -175,6 +177,6 @@ class Views:
 
 def _metadata_file(metadata: Placed, name: str) -> str:
     """In the table's own place, unless a property says where; the guardrails have looked at that."""
-    folder = metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata"
-    is_gzip = metadata.properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
+    folder = metadata.properties.get(guardrails.METADATA_PATH) or f"{metadata.location.rstrip('/')}/metadata"
+    is_gzip = metadata.properties.get(guardrails.METADATA_CODEC, "none").lower() == "gzip"
     return f"{folder.rstrip('/')}/{name.replace('.metadata.json', '.gz.metadata.json') if is_gzip else name}"

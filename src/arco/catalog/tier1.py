@@ -11,14 +11,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from arco.catalog.manifest import Commit, Manifest, ManifestCodec, StateFile, decode_commit
+from arco.catalog.model import Levels, Reservation
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation, Void
 from arco.catalog.state_files import Change, load_into
-from arco.catalog.transaction_records import Records
+from arco.catalog.transaction_records import Record, Records
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject
+from arco.kernel.errors import AskOperator, CorruptObject, UnknownFormat
 from arco.kernel.ids import CommitId
 from arco.kernel.limits import REMEMBERED_KEYS_MAX
 from arco.kernel.scope import Scope
@@ -27,8 +30,7 @@ from arco.storage.keys import CatalogCommitKey, Head, HeadKey
 from arco.storage.port import ObjectInfo, ObjectStore, Version
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A state that was current at some moment after it was asked for."""
 
     names: Names
@@ -114,11 +116,20 @@ class Tier1:
 
     async def _a_name_was_decided(self) -> bool:
         """Whether a transaction that keeps a name was committed, and the name is not in the state yet."""
-        for reservation in list(self.names.reserved.values()):
-            record = await self._records.read(reservation.tx_id)
-            if record is not None and record.value.names(reservation.part()):
-                return True
-        return False
+        kept = await self.kept_names()
+        return any(record is not None and record.value.names(reservation.part()) for reservation, record in kept)
+
+    async def kept_names(self) -> list[tuple[Reservation, Held[Record] | None]]:
+        """The names that transactions keep, each with its record. Of one that cannot be read only its own name is not known."""
+        names, kept = self.names, []
+        undecided: dict[tuple[Levels, str], AskOperator] = {}
+        for place, reservation in list(names.reserved.items()):
+            try:
+                kept.append((reservation, await self._records.read(reservation.tx_id)))
+            except (CorruptObject, UnknownFormat) as error:
+                undecided[place] = error
+        names.undecided = undecided
+        return kept
 
     async def is_stored(self, seen: Seen) -> bool:
         """Whether the manifest still is the one a state was made from."""
@@ -126,7 +137,9 @@ class Tier1:
 
     async def is_unchanged_at(self, seen: Seen, manifest: ObjectInfo | None) -> bool:
         """`is_unchanged`, for who has looked at the manifest itself."""
-        return seen.was_made_from(manifest) and not await self._a_name_was_decided()
+        if not seen.was_made_from(manifest):
+            return False
+        return not self.names.reserved or not await self._a_name_was_decided()
 
     async def advance(self, held: Held[Manifest] | None) -> None:
         """Carry the state forward to a manifest that was read or written; one that is older is passed over."""

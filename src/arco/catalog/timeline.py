@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from arco.catalog.catalog import Catalog
+from arco.catalog.governance import FIELDS
 from arco.catalog.inventory import Inventory, Place
 from arco.catalog.manifest import Author
 from arco.catalog.model import Dropped, Entry, Format, Kind, dotted
@@ -37,7 +38,7 @@ class Happening(msgspec.Struct, frozen=True):
 async def timeline_of(catalog: Catalog, place: Place, limit: int = 0) -> tuple[list[Happening], int]:
     """The history of the table of this name, or of what was dropped last under it, newest first, and how much there is in all."""
     names = await Inventory(catalog).names()
-    entry, gone = names.entries.get(place), names.last_dropped(*place)
+    entry, gone = names.entry(place), names.last_dropped(*place)
     if entry is None and gone is None:
         raise NoSuchTable(f"Table does not exist: {dotted(*place)}")
     subject = entry or (gone.entry if gone else None)
@@ -83,7 +84,7 @@ def _told(changes: Sequence[NameChange], known_drops: Container[str]) -> Iterato
                 to = [*restored.namespace, restored.name]
                 yield Happening(change.at_ms, "restored", {"drop_id": restored.drop_id, "to": to}, change.author)
             case Drop() as gone if gone.drop_id not in known_drops:
-                facts = {"drop_id": gone.drop_id, "purge": gone.purge}
+                facts = _about_drop(gone)
                 yield Happening(change.at_ms, "dropped", facts, Author(gone.principal, change.author.client_id))
             case _:
                 pass
@@ -92,19 +93,27 @@ def _told(changes: Sequence[NameChange], known_drops: Container[str]) -> Iterato
 def _fields(said: Describe) -> list[str]:
     """What a description says something about."""
     properties = ["properties"] if said.property_updates or said.property_removals else []
-    return [*sorted(said.governance), *properties, *([] if said.columns is None else ["columns"])]
+    return [
+        *sorted(one for one in said.governance if one in FIELDS),
+        *properties,
+        *([] if said.columns is None else ["columns"]),
+    ]
 
 
 def _drop(dropped: Dropped, subject: Entry | None, changes: Sequence[NameChange]) -> Happening:
     """A drop that can be undone: of this table, or of another that had the name before it."""
     other = {} if subject is not None and subject.uuid == dropped.entry.uuid else {"earlier_table": dropped.entry.uuid}
-    facts = {"drop_id": dropped.drop_id, "purge": dropped.purge}
+    facts = _about_drop(dropped)
     clients = (
         change.author.client_id
         for change in changes
         if isinstance(change.operation, Drop) and change.operation.drop_id == dropped.drop_id
     )
     return Happening(dropped.dropped_ms, "dropped", facts | other, Author(dropped.principal, next(clients, None)))
+
+
+def _about_drop(drop: Drop | Dropped) -> dict[str, Any]:
+    return {"drop_id": drop.drop_id, "purge": drop.purge} | ({"unregistered": True} if drop.unregistered else {})
 
 
 # Commits
@@ -138,7 +147,7 @@ def _files(metadata: TableMetadata, location: str, number: int) -> Iterator[Happ
 
 
 async def _with_committers(catalog: Catalog, happenings: Sequence[Happening]) -> list[Happening]:
-    """The same, with who committed, as far as receipts are kept. A file that was registered has none of its own log."""
+    """The same, with who committed, and in which transaction, as far as receipts are kept. A registered file has none."""
     at_once = asyncio.Semaphore(VERIFY_READ_AHEAD_MAX)
 
     async def signed(one: Happening) -> Happening:
@@ -149,8 +158,9 @@ async def _with_committers(catalog: Catalog, happenings: Sequence[Happening]) ->
             receipt = await catalog.parts.receipts.find(one.facts["metadata_location"], number, one.at_ms)
         if receipt is None:
             return one
-        source = receipt.commit.source
-        return msgspec.structs.replace(one, author=Author(source.principal, source.client))
+        source, transaction = receipt.commit.source, receipt.commit.transaction
+        facts = one.facts if transaction is None else one.facts | {"transaction": transaction}
+        return msgspec.structs.replace(one, facts=facts, author=Author(source.principal, source.client))
 
     return await asyncio.gather(*map(signed, happenings))
 

@@ -61,12 +61,19 @@ class Record(msgspec.Struct, frozen=True):
     principal: str
     tables: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    """Tables that took part as they are: the decision needed them to hold still, and made no commit of theirs."""
     decided_ms: int | None = None
     refusal: Refusal | None = None
 
     def names(self, part: Part) -> bool:
         """Whether this part is in force."""
         return self.status is Status.COMMITTED and part in self.parts
+
+    @property
+    def changes(self) -> frozenset[Part]:
+        """The parts that are commits, and have receipts."""
+        return frozenset(part for part in self.parts if part.table_uuid not in self.unchanged)
 
     def may_decide(self, attempt: int) -> bool:
         """Whether an attempt could still put what it prepared in force."""

@@ -17,11 +17,11 @@ from arco.catalog.spelling import spelled
 from arco.catalog.verify_chain import Chain, compare, replayed
 from arco.catalog.verify_files import FilesCheck
 from arco.catalog.verify_receipts import ReceiptCheck
-from arco.catalog.verify_state import load_state
-from arco.catalog.verify_tables import TableCheck
+from arco.catalog.verify_state import CHAIN_IS_BROKEN, CHAIN_IS_WHOLE, load_state
+from arco.catalog.verify_tables import RECORD, TableCheck
 from arco.kernel.errors import AskOperator
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
-from arco.storage.findings import Progress, Report, nobody
+from arco.storage.findings import Progress, Report, nobody, way_out
 from arco.storage.keys import prefix_of
 
 _RESTORE = "restore it from a backup or a copy of the root; nothing else can be looked at without it"
@@ -35,7 +35,7 @@ async def verify(catalog: Catalog, *, files: bool = True, deep: bool = False, pr
         return report
     store, scope = catalog.parts.tier1.store, catalog.parts.scope
     commits = await Chain(store, scope, manifest, report, progress).walk()
-    state = await load_state(store, manifest, report)
+    state = await load_state(store, manifest, report, CHAIN_IS_BROKEN if commits is None else CHAIN_IS_WHOLE)
     rebuilt = None if commits is None else replayed(commits, report, progress)
     if state is not None and rebuilt is not None:
         compare(rebuilt, state, report)
@@ -63,7 +63,8 @@ async def _manifest(catalog: Catalog, report: Report) -> Manifest | None:
     try:
         held = await tier1.head.read()
     except AskOperator as error:
-        report.find("manifest_unreadable", tier1.head.key, f"the manifest cannot be read ({error.message})", _RESTORE)
+        what = f"the manifest cannot be read ({error.message})"
+        report.find("manifest_unreadable", tier1.head.key, what, way_out(error, _RESTORE))
         return None
     if held is not None:
         return held.value
@@ -96,7 +97,7 @@ async def _decided(catalog: Catalog, names: Names, report: Report) -> list[Entry
         except AskOperator as error:
             called = spelled(kept.entry.namespace, kept.entry.name)
             what = f"the transaction that keeps the name {called} cannot be read ({error.message})"
-            report.find("transaction_unreadable", records.key(kept.tx_id), what, _RESTORE)
+            report.find("transaction_unreadable", records.key(kept.tx_id), what, way_out(error, RECORD))
             continue
         if record is not None and record.value.names(kept.part()):
             there.append(kept.entry)
@@ -107,8 +108,9 @@ async def _entries(catalog: Catalog, names: Names, report: Report) -> tuple[list
     """Iceberg tables and views that have a name, and those that can be restored."""
     live = [entry for entry in names.entries.values() if entry.format is Format.ICEBERG]
     live += await _decided(catalog, names, report)
-    # What is to be purged may be gone in part already.
-    kept = [one.entry for one in names.dropped.values() if not one.purge and one.entry.format is Format.ICEBERG]
+    # What is to be purged may be gone in part already, and what was unregistered is for its next owner to look at.
+    restorable = [one for one in names.dropped.values() if not one.purge and not one.unregistered]
+    kept = [one.entry for one in restorable if one.entry.format is Format.ICEBERG]
     return live, kept
 
 

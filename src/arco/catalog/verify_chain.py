@@ -56,16 +56,23 @@ class Chain:
         keys = [listed.key async for listed in walk(self._store, folder)]
         ahead = ReadAhead(self._store, keys)
         found: list[Commit] = []
+        lowest = self._manifest.sequence + 1
         try:
             link = self._head()
             while link is not None:
+                number = link.number
                 commit, link = await self._follow(link, ahead)
+                lowest = lowest if commit is None else number
                 found += [] if commit is None else [commit]
                 self._progress("commits", len(found), self._manifest.sequence)
         finally:
             ahead.close()
         self._report.count("commits", len(found))
-        self._report.count("commits_beside_the_chain", max(0, len(keys) - len(found)))
+        # Below a break nobody can tell a commit of the chain from one that lost its swing.
+        others = max(0, len(keys) - len(found))
+        self._report.count("commits_beside_the_chain", others if lowest <= 1 else 0)
+        if lowest > 1 and others:
+            self._report.count("commits_not_looked_at", others)
         return found[::-1] if self._proved else None
 
     def _head(self) -> Link | None:

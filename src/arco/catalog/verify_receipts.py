@@ -14,12 +14,15 @@ from arco.catalog.spelling import spelled
 from arco.kernel.errors import AskOperator, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
 from arco.ledger.receipts import Published, Receipt, SourceKind, decode_receipt
-from arco.storage.findings import Progress, Report
+from arco.storage.findings import Progress, Report, way_out
 from arco.storage.keys import Phase, ReceiptKey, parse, prefix_of
 from arco.storage.paging import walk
 
 _RESTORE = "restore it from a backup or a copy of the root"
-_LOST = "restore them from a backup or a copy of the root; readers of the feed of events have not seen these commits"
+_LOST = (
+    "run arco verify --repair, which writes those that can be derived, and restore the others from a backup or a copy of the "
+    "root; readers of the feed of events have not seen these commits"
+)
 
 
 class ReceiptCheck:
@@ -54,7 +57,7 @@ class ReceiptCheck:
         try:
             receipt = decode_receipt(data, key)
         except AskOperator as error:
-            self._report.find("receipt_unreadable", key, error.message, _RESTORE)
+            self._report.find("receipt_unreadable", key, error.message, way_out(error, _RESTORE))
             return
         if not self._is_named_right(receipt, key):
             what = f"receipt {key} does not say what its name says"

@@ -10,18 +10,21 @@ from arco.kernel.fingerprint import content_hash
 from arco.storage.findings import Report
 from arco.storage.port import ObjectStore
 
-_RESTORE = "restore it from a backup or a copy of the root; the chain of commits still says what it held"
+CHAIN_IS_WHOLE = "run arco verify --repair, which makes it again from the chain of commits"
+CHAIN_IS_BROKEN = (
+    "restore it from a backup or a copy of the root: the chain of commits is broken, and cannot say what it held"
+)
 _MANIFEST = "restore the manifest from a backup or a copy of the root"
 
 
-async def load_state(store: ObjectStore, manifest: Manifest, report: Report) -> Names | None:
-    """The state; None if a file of it is missing or damaged, or the tail does not fit."""
+async def load_state(store: ObjectStore, manifest: Manifest, report: Report, way_out: str = CHAIN_IS_WHOLE) -> Names | None:
+    """The state; None if a file of it is missing or damaged, or the tail does not fit. `way_out`: what is said of damage."""
     before = len(report.findings)
     files = [*([manifest.base] if manifest.base else []), *manifest.deltas]
     bodies = await asyncio.gather(*(store.get(one.key) for one in files))
     names = Names()
     for file, found in zip(files, bodies, strict=True):
-        _load(names, file, None if found is None else found.data, report)
+        _load(names, file, None if found is None else found.data, report, way_out)
     report.count("state_files", len(files))
     report.count("commits_in_the_tail", len(manifest.tail))
     _check_ranges(manifest, files, report)
@@ -30,16 +33,16 @@ async def load_state(store: ObjectStore, manifest: Manifest, report: Report) -> 
     return names if len(report.findings) == before else None
 
 
-def _load(names: Names, file: StateFile, data: bytes | None, report: Report) -> None:
+def _load(names: Names, file: StateFile, data: bytes | None, report: Report, way_out: str) -> None:
     if data is None:
-        report.find("state_missing", file.key, f"state file {file.key} is missing", _RESTORE)
+        report.find("state_missing", file.key, f"state file {file.key} is missing", way_out)
     elif content_hash(data) != file.checksum:
-        report.find("state_altered", file.key, f"state file {file.key} does not match its checksum", _RESTORE)
+        report.find("state_altered", file.key, f"state file {file.key} does not match its checksum", way_out)
     else:
         try:
             load_into(names, data, file.checksum, file.key)
         except CorruptObject as error:
-            report.find("state_unreadable", file.key, error.message, "report this: it was written so")
+            report.find("state_unreadable", file.key, error.message, f"report this: it was written so; then {way_out}")
 
 
 def _check_ranges(manifest: Manifest, files: list[StateFile], report: Report) -> None:

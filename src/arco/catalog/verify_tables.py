@@ -9,16 +9,18 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Entry, Kind
-from arco.catalog.pointer import Pointer
+from arco.catalog.pointer import Pending, Pointer
 from arco.catalog.spelling import spelled
 from arco.catalog.standing import in_step
 from arco.catalog.subject import Subject
 from arco.kernel.errors import AskOperator, InvalidInput, TooLarge
 from arco.ledger.receipts import commit_key
 from arco.storage.cas import Held
-from arco.storage.findings import Report
+from arco.storage.findings import Report, way_out
 
 _RESTORE = "restore it from a backup or a copy of the root"
+RECORD = "restore the record from a backup or a copy of the root, and nothing else: what it decides about is whole"
+_NEWER = "restore a newer copy of the record, and nothing else: what it decides about is whole"
 
 
 class TableCheck:
@@ -37,7 +39,7 @@ class TableCheck:
         try:
             pointer = await self._ws.pointers.read(entry.uuid)
         except AskOperator as error:
-            self._find("pointer_unreadable", entry, f"the pointer of {called} cannot be read ({error.message})", _RESTORE)
+            await self._unreadable(entry, called, error)
             return
         if pointer is None:
             await self._without_pointer(entry, called)
@@ -51,6 +53,34 @@ class TableCheck:
             self._count_steps(entry, pointer)
         await self._metadata(entry, called, pointer.value.metadata_location, pointer.value)
         await self._receipts(entry, called, pointer.value)
+
+    async def _unreadable(self, entry: Entry, called: str, error: AskOperator) -> None:
+        """Which object keeps a pointer from being read as it counts: itself, or the record of the transaction it waits for.
+
+        A pointer that is whole must not be restored for a record's sake: that would set its table back.
+        """
+        try:
+            held = await self._ws.pointers.object(entry.uuid).read()
+        except AskOperator as damage:
+            what = f"the pointer of {called} cannot be read ({damage.message})"
+            self._find("pointer_unreadable", entry, what, way_out(damage, _RESTORE))
+            return
+        pending = None if held is None else held.value.pending
+        if pending is None:
+            self._report.note(f"{called} was not looked at: others changed it meanwhile")
+        elif pending.record != self._ws.records.key(pending.tx_id):
+            self._find("pointer_unreadable", entry, f"the pointer of {called} cannot be right ({error.message})", _RESTORE)
+        else:
+            await self._held_up(called, pending, error)
+
+    async def _held_up(self, called: str, pending: Pending, error: AskOperator) -> None:
+        code, what, todo = "transaction_set_back", f"{called} is ahead of its transaction ({error.message})", _NEWER
+        try:
+            await self._ws.records.read(pending.tx_id)
+        except AskOperator as damage:
+            code, todo = "transaction_unreadable", way_out(damage, RECORD)
+            what = f"{called} cannot be read before the record of its transaction can ({damage.message})"
+        self._report.find(code, pending.record, what, todo)
 
     async def _without_pointer(self, entry: Entry, called: str) -> None:
         if entry.start is None:
@@ -79,7 +109,8 @@ class TableCheck:
         try:
             metadata = subject.decode(data, location)
         except (AskOperator, TooLarge) as error:
-            self._find("metadata_unreadable", entry, f"the metadata of {called} cannot be read ({error.message})", _RESTORE)
+            what = f"the metadata of {called} cannot be read ({error.message})"
+            self._find("metadata_unreadable", entry, what, way_out(error, _RESTORE))
             return
         if subject.identity(metadata) != entry.uuid:
             what = f"the metadata of {called} is that of {subject.identity(metadata)} ({location})"
@@ -106,7 +137,7 @@ class TableCheck:
             try:
                 receipt = await self._ws.receipts.committed(commit)
             except AskOperator as error:
-                self._report.find("receipt_unreadable", name, error.message, _RESTORE)
+                self._report.find("receipt_unreadable", name, error.message, way_out(error, _RESTORE))
                 continue
             if receipt is None and pointer.tombstone is None:
                 self._report.count("receipts_to_be_written")

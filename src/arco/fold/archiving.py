@@ -1,7 +1,8 @@
 """Moving consumed segments aside: which may be moved, and the copy. Taking the old object away is upkeep's, and `moving.py`'s.
 
 A move is a copy, then a delete, and may stop anywhere (hazard 15): what is there twice is folded once, because the consumed set
-decides, and a rebuild reads both places by the id. A segment may be moved when every head that reads its domain has consumed it.
+decides, and a rebuild reads both places by the id. A segment may be moved when every head that reads its domain has consumed it,
+as the root names the heads: readers begin there, and what a cut does not have they look for in the ledger.
 """
 
 from collections.abc import AsyncIterator
@@ -21,9 +22,11 @@ async def movable(
     heads: Heads, lists: ConsumedLists, domain: Domain, before_ms: int | None = None
 ) -> AsyncIterator[SegmentKey]:
     """The segments of a domain that every head has consumed; of those written before a moment, if one is given."""
+    root = (await heads.read_root()).manifest
+    named = {} if root is None else {one.head: one.manifest for one in root.heads}
     readers = [head for head, domains in FOLDED_FROM.items() if domain in domains]
-    consumed = [await lists.of(head, (await heads.read(head)).manifest) for head in readers]
-    if not consumed:
+    consumed = [await lists.of(head, await heads.manifest(head, named[head])) for head in readers if head in named]
+    if not readers or len(consumed) < len(readers):
         return
     async for entry in walk(heads.store, prefix_of(heads.scope, "_catalog", "ledger", domain.value)):
         if before_ms is not None and entry.modified_ms >= before_ms:

@@ -35,13 +35,19 @@ def wide_schema(table: Table) -> pa.Schema:
 
 
 def conformed(table: Table, found: pa.Table) -> pa.Table:
-    """The rows of a file with the columns of today: one that came later is null, one that is no more is left out."""
+    """The rows of a file with the columns of today: one that came later is null, one that is no more is left out.
+
+    In a key nothing is null: what came later there is the empty text in rows of before.
+    """
     names = set(found.column_names)
     schema = arrow_schema(table)
     columns = [
         found.column(field.name) if field.name in names else pa.nulls(found.num_rows, field.type) for field in schema
     ]
-    return pa.Table.from_arrays(columns, names=schema.names).cast(schema)
+    rows = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
+    for name in table.later_keys:
+        rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).fill_null(""))
+    return rows
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:

@@ -222,7 +222,7 @@ class Folding:
             consumed=(*refs, ready.consumed.ref),
             added=ready.consumed.ref.list,
             caps=self.settings.caps,
-            whole=before.whole if before else all_tables(standing.head),
+            whole=whole_of(before) if before else all_tables(standing.head),
             **counts(before, ready.folded),
             **reported(gaps),
             **place,
@@ -270,7 +270,13 @@ def with_deltas(tables: Iterable[TableState], files: Iterable[StateFile], publis
 
 def all_tables(head: Head) -> tuple[str, ...]:
     """The tables that a head has every event in that is folded from its first one on."""
-    return tuple(table.name for table in tables_of(head))
+    return tuple(table.whole_as for table in tables_of(head))
+
+
+def whole_of(manifest: Manifest) -> tuple[str, ...]:
+    """The tables that have every event of a head. One without a file has lost nothing to an earlier edition of its key."""
+    empty = {table.name: table.whole_as for table in tables_of(Head(manifest.head)) if not manifest.table(table.name).files}
+    return tuple(empty.get(name, name) for name in manifest.whole)
 
 
 def counts(before: Manifest | None, folded: Folded) -> dict[str, Any]:
@@ -282,6 +288,7 @@ def counts(before: Manifest | None, folded: Folded) -> dict[str, Any]:
         "events": folded.events + (before.events if before else 0),
         "refused": len(folded.refused) - unknown + (before.refused if before else 0),
         "set_aside": unknown + (before.set_aside if before else 0),
+        "beside_plans": sum(one.beside_plans for one in folded.refused) + (before.beside_plans if before else 0),
         "first_position": min(present, default=None),
         "last_position": max(present, default=None),
     }

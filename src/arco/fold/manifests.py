@@ -127,7 +127,8 @@ class Sharding(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(Chained, frozen=True, kw_only=True):
     """What one head published.
 
-    `events` were folded, `refused` could not be, `set_aside` are of versions that are not known. An event that is stored twice is
+    `events` were folded, `refused` could not be, `set_aside` are of versions that are not known; `beside_plans` are those of the
+    two that no plan would stand on, because other systems said them. An event that is stored twice is
     counted twice: counts are for people. `whole` are the tables that every event of the head was folded into: one that Arco got
     later has only what came since, until the head is rebuilt.
     """
@@ -140,6 +141,7 @@ class Manifest(Chained, frozen=True, kw_only=True):
     events: int = 0
     refused: int = 0
     set_aside: int = 0
+    beside_plans: int = 0
     first_position: str | None = None
     last_position: str | None = None
     gaps: tuple[Gap, ...] = ()

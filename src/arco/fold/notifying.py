@@ -21,6 +21,8 @@ from arco.storage.keys import Domain, HintKey, Phase, ReceiptKey, SegmentKey, pa
 from arco.storage.port import Lost, ObjectStore, Unknown
 from arco.storage.readback import pause_s
 
+_NAMES = "name segments as POST /api/v1/events answers them, in segments: tenant/workspace/_catalog/ledger/…"
+
 
 class Hint(msgspec.Struct, frozen=True):
     """Segments and receipts that were notified, oldest notification first, by their whole names."""
@@ -95,9 +97,12 @@ async def hinted(store: ObjectStore, scope: Scope, domain: Domain, clock: Clock,
 
 
 def _domain(scope: Scope, name: str) -> Domain:
-    key = parse(name)
+    try:
+        key = parse(name)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, hint=_NAMES) from None
     if isinstance(key, SegmentKey) and key.scope == scope:
         return key.domain
     if isinstance(key, ReceiptKey) and key.scope == scope and key.phase is Phase.COMMITTED:
         return Domain.ICEBERG
-    raise InvalidInput(f"{clip(name)!r} is no segment of {scope.tenant}/{scope.workspace}", hint="name ledger objects")
+    raise InvalidInput(f"{clip(name)!r} is no segment of {scope.tenant}/{scope.workspace}", hint=_NAMES)

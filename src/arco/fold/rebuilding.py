@@ -57,6 +57,7 @@ class _Built:
     events: int = 0
     refused: int = 0
     set_aside: int = 0
+    beside_plans: int = 0
 
     def add(self, segments: Iterable[SegmentId], folded: Folded) -> None:
         self.done.update(segments)
@@ -69,6 +70,7 @@ class _Built:
         self.events += folded.events
         self.refused += len(folded.refused) - unknown
         self.set_aside += unknown
+        self.beside_plans += sum(one.beside_plans for one in folded.refused)
 
 
 async def rebuild_several(
@@ -141,6 +143,7 @@ async def _begin(folding: Folding, head: Head, since: Link | None) -> _Built:
         events=start.events,
         refused=start.refused,
         set_aside=start.set_aside,
+        beside_plans=start.beside_plans,
     )
 
 
@@ -227,6 +230,7 @@ async def _manifest(folding: Folding, standing: Standing[Manifest], sources: _So
         events=built.events,
         refused=built.refused,
         set_aside=built.set_aside,
+        beside_plans=built.beside_plans,
         first_position=min(positions, default=None),
         last_position=max(positions, default=None),
         caps=folding.settings.caps,

@@ -192,14 +192,16 @@ class _Decided(msgspec.Struct):
     """As much of a transaction's record as is told."""
 
     parts: tuple[_Part, ...]
+    unchanged: tuple[str, ...] = ()
 
 
 def _decided_tables(record: bytes) -> tuple[str, ...] | None:
     """A record that cannot be read says nothing here: who reads tables is told of it."""
     try:
-        return tuple(part.table_uuid for part in msgspec.json.decode(record, type=_Decided).parts)
+        decided = msgspec.json.decode(record, type=_Decided)
     except msgspec.DecodeError:
         return None
+    return tuple(part.table_uuid for part in decided.parts if part.table_uuid not in decided.unchanged)
 
 
 def _kind(document: dict[str, Any] | None, location: str) -> str:

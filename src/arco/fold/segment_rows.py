@@ -14,9 +14,10 @@ from arco.fold.shredding import shred_for
 from arco.fold.work import Appended, Refused
 from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
 from arco.kernel.position import Position
-from arco.ledger.envelope import encode
+from arco.ledger.envelope import Event, encode
+from arco.ledger.payloads import SERVO
 from arco.ledger.segment import decode_segment
-from arco.storage.keys import ArchivedSegmentKey, Head, SegmentKey, parse
+from arco.storage.keys import ArchivedSegmentKey, Domain, Head, SegmentKey, parse
 
 
 class SegmentReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +55,7 @@ def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[C
         try:
             contributed = shred_for(head, event)
         except (InvalidInput, UnknownFormat) as error:
-            unknown = isinstance(error, UnknownFormat)
-            bad.append(
-                Refused(segment=name, event_id=str(event.id), reason=error.message, line=encode(event), unknown=unknown)
-            )
+            bad.append(_refused(name, event, error))
             continue
         types.add(str(event.type))
         take(contributed)
@@ -71,6 +69,14 @@ def shred_segment(head: Head, name: str, data: bytes, take: Callable[[Sequence[C
         refused=tuple(bad),
         types=tuple(sorted(types)),
     )
+
+
+def _refused(name: str, event: Event, error: InvalidInput | UnknownFormat) -> Refused:
+    unknown = isinstance(error, UnknownFormat)
+    # Of runs planning asks Servo alone. What others say of partitions by hand counts, if a newer Arco understands it.
+    beside_plans = event.source != SERVO and (event.type.domain == Domain.EXECUTION or not unknown)
+    reason, line = error.message, encode(event)
+    return Refused(name, str(event.id), reason, line, unknown=unknown, beside_plans=beside_plans)
 
 
 def _segment_key(name: str) -> SegmentKey:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text
 from arco.fold.file_table import FILES
 from arco.fold.partition_counts import Size, places_of, sizes_of
 from arco.fold.shredding_planning import output_discarded, output_held, output_released, published
 from arco.fold.tables import MATERIALIZATIONS, PARTITIONS, RUNS, TASKS
+from arco.fold.whose_word import first_told, first_told_of_run, last_told, last_told_of_run
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import RunId
 from arco.kernel.partition_key import PartitionKey
@@ -34,11 +35,12 @@ def run_created(event: Event) -> Iterator[Contribution]:
         tasks_planned=it.tasks,
         created_at=created_at,
         job=it.job,
-        created_order=told(event),
+        created_order=first_told_of_run(event, it.run_id),
         state="running",
         started_at=created_at,
+        told_by=event.source,
         # When it was created is not in what every delivery says; which of two beginnings is shown does not matter.
-        state_order=told_at(event, 0, _BEGUN),
+        state_order=last_told_of_run(event, it.run_id, 0, _BEGUN),
     )
 
 
@@ -49,7 +51,7 @@ def plan_generated(event: Event) -> Iterator[Contribution]:
         plan_fingerprint=it.plan_fingerprint,
         planning_snapshot=it.planning_snapshot,
         assets=list(it.assets),
-        planned_order=told(event),
+        planned_order=first_told_of_run(event, it.run_id),
     )
 
 
@@ -63,7 +65,7 @@ def run_completed(event: Event) -> Iterator[Contribution]:
         ended_at=it.ended_ms,
         message=it.message,
         told_by=event.source,
-        state_order=told_at(event, it.ended_ms, _ENDED),
+        state_order=last_told_of_run(event, it.run_id, it.ended_ms, _ENDED),
     )
 
 
@@ -74,13 +76,13 @@ def task_started(event: Event) -> Iterator[Contribution]:
         asset=it.asset,
         asset_id=it.asset_id,
         partitions=ranges_text(it.partitions),
-        about_order=told(event, 0),
+        about_order=first_told_of_run(event, it.run_id, 0),
         worker=it.worker,
-        begun_order=told_at(event, it.started_ms, it.attempt),
+        begun_order=last_told_of_run(event, it.run_id, it.started_ms, it.attempt),
         state="running",
         attempt=it.attempt,
         started_at=it.started_ms,
-        state_order=told_at(event, it.started_ms, it.attempt, _BEGUN),
+        state_order=last_told_of_run(event, it.run_id, it.started_ms, it.attempt, _BEGUN),
     )
 
 
@@ -90,14 +92,14 @@ def task_ended(event: Event) -> Iterator[Contribution]:
         {"run_id": it.run_id, "task_id": it.task_id},
         asset=it.asset,
         asset_id=it.asset_id,
-        about_order=told(event, 1),
+        about_order=first_told_of_run(event, it.run_id, 1),
         state=it.state,
         attempt=it.attempts,
         started_at=it.started_ms,
         ended_at=it.ended_ms,
         failure_class=it.failure_class,
         message=it.message,
-        state_order=told_at(event, it.ended_ms, it.attempts, _ENDED),
+        state_order=last_told_of_run(event, it.run_id, it.ended_ms, it.attempts, _ENDED),
     )
 
 
@@ -119,6 +121,7 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
         "code_version": it.code_version,
         "quality": _quality(event, it),
         "published_at": it.published_ms,
+        "told_by": event.source,
     }
     made = {
         **shared,
@@ -131,14 +134,14 @@ def materialization_completed(event: Event) -> Iterator[Contribution]:
         "input_snapshots": json_text(it.input_snapshots),
         "started_at": it.started_ms,
         "position": event.position,
-        "published_order": told(event),
+        "published_order": first_told(event),
     }
     current = {
         **shared,
         "materialization_id": it.materialization_id,
-        "current_order": told_at(event, it.published_ms, it.sequence_number or 0, it.published_ms, it.materialization_id),
+        "current_order": last_told(event, it.published_ms, it.sequence_number or 0, it.published_ms, it.materialization_id),
         "first_published_at": it.published_ms,
-        "begun_order": told(event, it.published_ms, it.materialization_id),
+        "begun_order": first_told(event, it.published_ms, it.materialization_id),
     }
     for (partition_id, key), size in zip(partitions, sizes, strict=True):
         partition = {"asset_id": it.asset_id, "partition_id": partition_id}
@@ -162,7 +165,7 @@ def _files(
             rows=file.rows,
             bytes=file.bytes,
             columns=json_text(file.columns),
-            written_order=told(event),
+            written_order=first_told(event),
         )
 
 

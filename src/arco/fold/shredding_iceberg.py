@@ -97,7 +97,8 @@ def _table(event: Event, it: said.TableCommitted) -> Contribution:
     made_for = asset_of(it)
     if made_for is not None:
         more |= {"asset_id": made_for[0], "asset": made_for[1], "made_for_order": newest}
-    if it.source != SourceKind.SERVO and metadata is not None and _moved(it):
+    # Upkeep writes the same rows into other files: what a run published is still what is read.
+    if it.source not in {SourceKind.SERVO, SourceKind.UPKEEP} and metadata is not None and _moved(it):
         more |= {
             "external_sequence_number": _standing_number(it, metadata),
             "external_commit_at": it.committed_ms,

@@ -10,6 +10,7 @@ from arco.fold.contributions import Contribution, RowMaker, json_text, ranges_te
 from arco.fold.publish_table import PUBLISHES
 from arco.fold.shredding_quality import quarantined, released
 from arco.fold.tables import HELD_OUTPUTS, SETTLED_OUTPUTS
+from arco.fold.whose_word import first_told
 from arco.ledger import execution_events as said
 from arco.ledger import quality_events
 from arco.ledger.envelope import Event
@@ -57,7 +58,7 @@ def output_held(event: Event) -> Iterator[Contribution]:
         snapshot_id=it.snapshot_id,
         held_at=event.time.time_ms,
         told_by=event.source,
-        held_order=told(event),
+        held_order=first_told(event),
     )
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told, told_at
+from arco.fold.contributions import Contribution, RowMaker, json_text, partitions_of, ranges_text, told_at
 from arco.fold.tables import QUALITY_RESULTS, QUARANTINES
+from arco.fold.whose_word import first_told
 from arco.ledger import quality_events as said
 from arco.ledger.envelope import Event
 from arco.quality.results import CheckResult
@@ -36,7 +37,7 @@ def check_executed(event: Event) -> Iterator[Contribution]:
         action=it.action,
         checked_at=event.time.time_ms,
         position=event.position,
-        result_order=told(event),
+        result_order=first_told(event),
     )
 
 
@@ -49,13 +50,14 @@ def released(event: Event) -> Iterator[Contribution]:
 
 
 def _standing(event: Event, it: said.PartitionQuarantined | said.PartitionReleased, *, quarantined: bool) -> Contribution:
+    # A word about one version never takes the place of one about all of them: readers weigh both.
+    version = it.materialization_id or ""
     return _QUARANTINE(
-        {"asset_id": it.asset_id, "partitions": ranges_text(it.partitions)},
+        {"asset_id": it.asset_id, "partitions": ranges_text(it.partitions), "materialization_id": version},
         asset=it.asset,
         quarantined=quarantined,
         who=it.who,
         why=it.why,
-        materialization_id=it.materialization_id,
         said_at=event.time.time_ms,
         said_order=told_at(event, event.time.time_ms),
     )

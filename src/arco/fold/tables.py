@@ -1,9 +1,10 @@
 """The tables of operational state, declared once: the fold on Spark, the model in memory and fresh reads all follow these.
 
-Three things are decided here and nowhere else.
+These things are decided here and nowhere else.
   - What "current" means for a partition: the greatest publication, by the sequence number of its commit in its table, then the
     time it was published, then its id. Not the position of its event: an event that is delivered twice has two positions, and
-    the later one may lie over a newer publish. A table made again has rows of its own; which counts says the asset's table.
+    the later one may lie over a newer publish. What Servo says of its runs, tasks and publishes stands above what others say of
+    them, whatever they claim (`whose_word.py`). A table made again has rows of its own; which counts says the asset's table.
   - What is never counted: executions, versions, checks. Readers count distinct rows (hazard 7).
   - Where a row lies: all rows of one asset, one edge or one table share a bucket, so a page about it reads few files.
 Partitions and lineage of ranges: a publish of a range has one row per partition, an execution has one row with ranges.
@@ -37,6 +38,9 @@ _IN_TASK = (_text("asset"), _text("run_id"), _text("task_id"))
 _DEPLOYMENT = (_text("project"), _text("deployment"), _text("code_version"))
 _COMMIT = (_long("commit_number"), _text("metadata_location"), _long("snapshot_id"))
 _SPAN = (_moment("started_at"), _moment("ended_at"))
+_PUBLISHER = _text(
+    "told_by", "who says that it was published: arco/servo, or the source of another system's events", later=True
+)
 
 RUNS = Table(
     "runs",
@@ -69,7 +73,7 @@ RUNS = Table(
                 _text("task_states", "how many tasks ended in which state, as JSON"),
                 *_SPAN,
                 _text("message", "why it ended so, where somebody said it", later=True),
-                _text("told_by", "who says how it ended: arco/servo, or the source of another system's events", later=True),
+                _text("told_by", "who tells of it: arco/servo, or the source of another system's events", later=True),
             ),
         ),
     ),
@@ -133,6 +137,7 @@ MATERIALIZATIONS = Table(
                 _moment("started_at"),
                 _moment("published_at"),
                 _text("position"),
+                _PUBLISHER,
             ),
         ),
     ),
@@ -158,6 +163,7 @@ PARTITIONS = Table(
                 _text("code_version"),
                 _text("quality"),
                 _moment("published_at"),
+                _PUBLISHER,
             ),
         ),
         Group("begun", Wins.FIRST, (_moment("first_published_at"),)),
@@ -247,8 +253,12 @@ QUALITY_RESULTS = Table(
 QUARANTINES = Table(
     "quarantines",
     Head.QUALITY,
-    "one row for partitions that people hold back, or let go again, by hand",
-    (_text("asset_id"), _text("partitions", "as JSON")),
+    "one row for partitions that people hold back, or let go again, by hand, or for one version of them",
+    (
+        _text("asset_id"),
+        _text("partitions", "as JSON"),
+        _text("materialization_id", "the version that is meant; empty: all of them", later=True),
+    ),
     (
         Group(
             "said",
@@ -257,12 +267,12 @@ QUARANTINES = Table(
                 _text("asset"),
                 _flag("quarantined", "false once they were released"),
                 *_WHO_AND_WHY,
-                _text("materialization_id", "the version that is meant; all of them where there is none"),
                 _moment("said_at"),
             ),
         ),
     ),
     "asset_id",
+    edition=2,
 )
 
 LINEAGE_EDGES = Table(

@@ -23,6 +23,7 @@ from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import ConsumedListId
 from arco.kernel.limits import AS_OF_REACH_S, VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
 from arco.storage.cas import Held
+from arco.storage.findings import way_out
 from arco.storage.keys import ConsumedKey, DeadLetterKey, Head, HintKey, parse
 from arco.storage.looking import Look, readable
 from arco.storage.port import Object
@@ -108,7 +109,7 @@ class _Chain(Generic[C]):
         try:
             held = await head.read()
         except (CorruptObject, UnknownFormat) as error:
-            self._look.find("fold_head_unreadable", head.key, error.message, _REBUILD)
+            self._look.find("fold_head_unreadable", head.key, error.message, way_out(error, _REBUILD))
             return None
         if held is None and self._cut is not None:
             what = f"the root names a manifest of {self._head}, which has no head ({head.key})"
@@ -125,7 +126,7 @@ class _Chain(Generic[C]):
                 what = f"manifest {link.sequence} of the fold of {self._head} is missing ({name})"
                 self._look.find("fold_manifest_missing", name, what, _REBUILD)
         except (CorruptObject, UnknownFormat) as error:
-            self._look.find("fold_manifest_unreadable", name, error.message, _REBUILD)
+            self._look.find("fold_manifest_unreadable", name, error.message, way_out(error, _REBUILD))
             if link.sequence > 1:
                 self._look.report.note(f"what {self._head} published before manifest {link.sequence} was not looked at")
         return None
@@ -170,7 +171,7 @@ class _HeadChain(_Chain[Manifest]):
         try:
             one = decode_list(found.data, ref, key)
         except (CorruptObject, UnknownFormat) as error:
-            self._look.find("consumed_list_unreadable", key, error.message, _REBUILD)
+            self._look.find("consumed_list_unreadable", key, error.message, way_out(error, _REBUILD))
             return
         if (one.head, one.list, len(one.names)) != (self._head.value, ref.list, ref.names):
             what = f"{key} is not the list of {ref.names} names that its manifest says"

@@ -43,7 +43,10 @@ class Wins(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `later`: files of before it was added do not have it, and it is null in their rows."""
+    """One column. `later`: files of before it was added do not have it, and it is null in their rows.
+
+    In a key it may be there and null, because it was no part of the key: such rows have the empty text.
+    """
 
     name: str
     kind: Kind
@@ -66,7 +69,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of state. `spread_by` is the key column whose value decides the bucket; files are sorted by bucket and key."""
+    """A table of state. `spread_by` is the key column whose value decides the bucket; files are sorted by bucket and key.
+
+    `edition` rises when the key gets another column: rows of before are read on, and lack what only the new key keeps apart.
+    """
 
     name: str
     head: Head
@@ -74,15 +80,23 @@ class Table:
     key: tuple[Column, ...]
     groups: tuple[Group, ...]
     spread_by: str
+    edition: int = 1
     key_names: tuple[str, ...] = field(init=False)
     column_names: tuple[str, ...] = field(init=False)
     has_grown: bool = field(init=False)
+    later_keys: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         # Once: they are asked for with every row.
         object.__setattr__(self, "key_names", tuple(column.name for column in self.key))
         object.__setattr__(self, "column_names", tuple(column.name for column in self.columns()))
         object.__setattr__(self, "has_grown", any(column.later for column in self.columns()))
+        object.__setattr__(self, "later_keys", frozenset(column.name for column in self.key if column.later))
+
+    @property
+    def whole_as(self) -> str:
+        """The name under which a manifest says that the table has every event of its head."""
+        return self.name if self.edition == 1 else f"{self.name}.{self.edition}"
 
     def columns(self) -> Iterator[Column]:
         """Everything that a row has, in the order of the files."""

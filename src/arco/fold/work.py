@@ -43,6 +43,8 @@ class Refused:
     line: bytes
     unknown: bool = False
     """Its type or its version is not known to this Arco: it is set aside for one that knows it."""
+    beside_plans: bool = False
+    """No plan stands on it, in whatever version: another system said it, of a run, or in words that nobody understands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ effect to another that has been waiting. What must never enter: which places a w
 the caller's predicate.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from arco.iceberg.changes import RemoveProperties, SetLocation, SetProperties, TableUpdate, ViewUpdate
@@ -13,13 +13,20 @@ from arco.iceberg.locations import inside, is_winding, same_place
 from arco.iceberg.shape import listed
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.limits import KEY_SEGMENT_BYTES_MAX
 
 RESERVED_PREFIX = "arco."
+
+METADATA_PATH = "write.metadata.path"
+"""The one of them that Arco itself writes to."""
+
+METADATA_CODEC = "write.metadata.compression-codec"
+METADATA_CODECS = ("none", "gzip")
 
 # Where engines put files when these are set; the older two still have effect.
 LOCATION_PROPERTIES = (
     "write.data.path",
-    "write.metadata.path",
+    METADATA_PATH,
     "write.object-storage.path",
     "write.folder-storage.path",
 )
@@ -56,6 +63,16 @@ def check_properties(keys: Iterable[str]) -> None:
         )
 
 
+def check_codec(properties: Mapping[str, str]) -> None:
+    """For properties that are set: metadata files are written in these ways and no other. A table that has another already
+    has its files written plain, and can be used."""
+    codec = properties.get(METADATA_CODEC, METADATA_CODECS[0])
+    if codec.lower() not in METADATA_CODECS:
+        raise InvalidInput(
+            f"{METADATA_CODEC}: {clip(codec)!r} is not supported", hint=f"use {' or '.join(METADATA_CODECS)}"
+        )
+
+
 def check_updates(
     updates: Iterable[TableUpdate] | Iterable[ViewUpdate], *, own_location: str | None, allowed: Allowed = nowhere_else
 ) -> None:
@@ -64,6 +81,7 @@ def check_updates(
     for update in updates:
         if isinstance(update, SetProperties):
             keys.extend(update.updates)
+            check_codec(update.updates)
         elif isinstance(update, RemoveProperties):
             keys.extend(update.removals)
         elif isinstance(update, SetLocation):
@@ -87,6 +105,12 @@ def check_locations(metadata: Placed, *, own_location: str, allowed: Allowed = n
         for key, place in effective_locations(metadata)
         if not any(inside(place, root) for root in roots) and (is_winding(place) or not allowed(place))
     ]
+    files = metadata.properties.get(METADATA_PATH, "")
+    if any(len(step.encode(errors="replace")) > KEY_SEGMENT_BYTES_MAX for step in files.split("/")):
+        raise InvalidInput(
+            f"{METADATA_PATH}: a step of {clip(files)} is longer than {KEY_SEGMENT_BYTES_MAX} bytes",
+            hint="name a shorter folder",
+        )
     if outside:
         raise InvalidInput(
             f"locations outside of the table: {listed(outside)}",

@@ -9,10 +9,13 @@ What must never enter: how a document changes (`updates.py`) and how it becomes 
 from dataclasses import dataclass
 from typing import Any
 
+from arco.iceberg.locations import without_trailing_slash
 from arco.iceberg.schemas import columns
 from arco.iceberg.shape import JsonObject
 from arco.iceberg.specs import PARTITION_FIELD_ID_FIRST, UNSORTED, check_stored_order, check_stored_spec
-from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
+from arco.iceberg.stored_document import WRONG, expect, find, in_words
+from arco.kernel.errors import CorruptObject, UnknownFormat
+from arco.kernel.identity import uuid_told_by
 
 FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2
@@ -41,6 +44,7 @@ _NUMBERS = (
     "default-sort-order-id",
 )
 _OPTIONAL_NUMBERS = ("last-sequence-number", "next-row-id", "current-snapshot-id")
+_REQUIRED = frozenset({*_NUMBERS, "table-uuid", "location", "schema", "partition-spec"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +163,12 @@ def from_document(document: object, name: str) -> TableMetadata:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptObject(f"{name}: format-version is missing or not a number")
     if version not in FORMAT_VERSIONS:
-        raise UnknownFormat(f"{name}: table format version {version} is newer than v{FORMAT_VERSIONS[-1]}")
+        raise UnknownFormat(f"{name}: table format version {version} is not supported, 1 to {FORMAT_VERSIONS[-1]} are")
     try:
         filled = _filled(document, version)
         _check(filled)
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration, InvalidInput) as error:
-        raise CorruptObject(f"{name}: not table metadata ({type(error).__name__}: {error})") from None
+    except WRONG as error:
+        raise CorruptObject(f"{name}: not table metadata: {in_words(error, _REQUIRED)}") from None
     return TableMetadata(filled)
 
 
@@ -187,7 +191,13 @@ def _filled(document: JsonObject, version: int) -> JsonObject:
 
 
 def _fill_from_v1(filled: JsonObject) -> None:
-    """Early tables have one schema, one list of partition fields without ids, and no sort order."""
+    """Early tables have one schema, one list of partition fields without ids, no sort order, and perhaps no uuid.
+
+    A uuid that is missing follows from the table's place: every version of the table gets the same, whoever reads it, and the
+    next commit writes it down.
+    """
+    if filled.get("table-uuid") is None and isinstance(filled["location"], str):
+        filled["table-uuid"] = uuid_told_by("iceberg v1 table", without_trailing_slash(filled["location"]))
     if not filled["schemas"]:
         schema = {**filled["schema"], "schema-id": filled["schema"].get("schema-id", 0)}
         filled["schemas"], filled["current-schema-id"] = [schema], schema["schema-id"]
@@ -206,41 +216,36 @@ def _fill_from_v1(filled: JsonObject) -> None:
 def _check(document: JsonObject) -> None:
     """What the rest of this room relies on when it looks into a document, and no more: it is read on every commit."""
     for key in ("table-uuid", "location"):
-        _expect(isinstance(document[key], str) and bool(document[key]), key)
+        expect(isinstance(document[key], str) and bool(document[key]), key)
     for key in (*_NUMBERS, *(key for key in _OPTIONAL_NUMBERS if key in document)):
-        _expect(type(document[key]) is int, key)
+        expect(type(document[key]) is int, key)
     for key, number in _LISTS.items():
         entries = document[key]
-        _expect(type(entries) is list and all(type(entry) is dict and type(entry[number]) is int for entry in entries), key)
+        expect(type(entries) is list and all(type(entry) is dict and type(entry[number]) is int for entry in entries), key)
     for key in ("schemas", "partition-specs", "sort-orders"):
-        _expect(all(type(entry["fields"]) is list for entry in document[key]), key)
+        expect(all(type(entry["fields"]) is list for entry in document[key]), key)
     for spec in document["partition-specs"]:
         check_stored_spec(spec)
     for order in document["sort-orders"]:
         check_stored_order(order)
-    _expect(all(type(key["key-id"]) is str for key in document.get("encryption-keys", ())), "encryption-keys")
+    expect(all(type(key["key-id"]) is str for key in document.get("encryption-keys", ())), "encryption-keys")
     for key in _OBJECTS:
-        _expect(type(document[key]) is dict, key)
-    _expect(all(type(value) is str for value in document["properties"].values()), "properties")
-    _expect(all(type(entry["timestamp-ms"]) is int for key in _TIMED for entry in document[key]), "a timestamp-ms")
+        expect(type(document[key]) is dict, key)
+    expect(all(type(value) is str for value in document["properties"].values()), "properties")
+    expect(all(type(entry["timestamp-ms"]) is int for key in _TIMED for entry in document[key]), "a timestamp-ms")
     _check_links(document)
 
 
 def _check_links(document: JsonObject) -> None:
     snapshot_ids = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     for ref in document["refs"].values():
-        _expect(ref["snapshot-id"] in snapshot_ids and ref["type"] in {"branch", "tag"}, "refs")
+        expect(ref["snapshot-id"] in snapshot_ids and ref["type"] in {"branch", "tag"}, "refs")
     current = document.get("current-snapshot-id", NO_SNAPSHOT)
-    _expect(current == document["refs"].get(MAIN, {"snapshot-id": NO_SNAPSHOT})["snapshot-id"], "current-snapshot-id")
-    schema = next(one for one in document["schemas"] if one["schema-id"] == document["current-schema-id"])
+    expect(current == document["refs"].get(MAIN, {"snapshot-id": NO_SNAPSHOT})["snapshot-id"], "current-snapshot-id")
+    schema = find(document, "schemas", "schema-id", "current-schema-id", document["current-schema-id"])
     for _ in columns(schema):
         pass
-    _expect(any(spec["spec-id"] == document["default-spec-id"] for spec in document["partition-specs"]), "default-spec-id")
-
-
-def _expect(holds: bool, key: str) -> None:  # noqa: FBT001 - an assertion with a name
-    if not holds:
-        raise ValueError(f"{key} is wrong or missing")
+    find(document, "partition-specs", "spec-id", "default-spec-id", document["default-spec-id"])
 
 
 # Fields whose null means "absent"; a null in a field we do not know is somebody's value and stays.

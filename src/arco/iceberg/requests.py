@@ -131,6 +131,8 @@ class _Transaction(_Request, frozen=True):
 def parse_create_namespace(value: object) -> CreateNamespace:
     request = read(value, CreateNamespace, "create namespace")
     check_namespace(request.namespace)
+    for level in request.namespace:
+        check_new_name(level, "namespace level")
     return request
 
 
@@ -140,14 +142,14 @@ def parse_update_namespace_properties(value: object) -> UpdateNamespacePropertie
 
 def parse_create_table(value: object) -> CreateTable:
     request = read(value, CreateTable, "create table")
-    check_name(request.name, "table name")
+    check_new_name(request.name, "table name")
     _check_optional_location(request.location)
     return request
 
 
 def parse_register_table(value: object) -> RegisterTable:
     request = read(value, RegisterTable, "register table")
-    check_name(request.name, "table name")
+    check_new_name(request.name, "table name")
     check_location(request.metadata_location, "metadata-location")
     return request
 
@@ -156,19 +158,20 @@ def parse_rename(value: object) -> Rename:
     request = read(value, Rename, "rename")
     _check_identifier(request.source)
     _check_identifier(request.destination)
+    check_new_name(request.destination.name, "name")
     return request
 
 
 def parse_create_view(value: object) -> CreateView:
     request = read(value, CreateView, "create view")
-    check_name(request.name, "view name")
+    check_new_name(request.name, "view name")
     _check_optional_location(request.location)
     return request
 
 
 def parse_register_view(value: object) -> RegisterView:
     request = read(value, RegisterView, "register view")
-    check_name(request.name, "view name")
+    check_new_name(request.name, "view name")
     check_location(request.metadata_location, "metadata-location")
     return request
 
@@ -216,6 +219,16 @@ def check_name(name: str, what: str) -> None:
     if len(name) > NAME_CHARS_MAX:
         raise InvalidInput(f"{what}: it has {len(name)} characters, more than {NAME_CHARS_MAX}")
     _refuse_unreadable(name, what)
+
+
+def check_new_name(name: str, what: str) -> None:
+    """For what gets a name: also not one that a tidied URL has no more. What has such a name already keeps it."""
+    check_name(name, what)
+    if name in {".", ".."}:
+        raise InvalidInput(
+            f"{what}: {name!r} is a step of a path, and clients that tidy their URLs never reach it",
+            hint="choose another name",
+        )
 
 
 def check_namespace(levels: tuple[str, ...]) -> None:

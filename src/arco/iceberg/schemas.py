@@ -146,10 +146,10 @@ def _struct_columns(struct: JsonObject, parent: Column | None) -> Iterator[Colum
 
 
 def _below(column: Column) -> Iterator[Column]:
-    kind = column.type.get("type") if isinstance(column.type, dict) else None
-    what = f"schema: type of {_quoted(column)}"
     if column.is_leaf:
         return
+    kind = column.type.get("type") if isinstance(column.type, dict) else None
+    what = f"schema: type of {_quoted(column)}"
     if kind == "struct":
         read(column.type, _Struct, what)
         yield from _struct_columns(column.type, column)

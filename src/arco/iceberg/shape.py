@@ -7,7 +7,8 @@ What must never enter: knowledge of one particular request, and messages that re
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeAlias, TypeVar
+from enum import StrEnum
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -42,7 +43,8 @@ def read_with_nulls(value: object, kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise InvalidInput(clip(f"{what}: {_reason(str(error))}", _MESSAGE_CHARS_MAX)) from None
+        reason = _reason(str(error))
+        raise InvalidInput(clip(f"{what}: {reason}", _MESSAGE_CHARS_MAX), hint=_allowed(kind, reason)) from None
 
 
 def without_nulls(value: object) -> object:
@@ -57,6 +59,17 @@ def listed(names: Iterable[str]) -> str:
     unique = list(dict.fromkeys(names))
     shown = ", ".join(clip(name) for name in unique[:_NAMES_SHOWN_MAX])
     return shown if len(unique) <= _NAMES_SHOWN_MAX else f"{shown} and {len(unique) - _NAMES_SHOWN_MAX} more"
+
+
+def _allowed(kind: object, reason: str) -> str | None:
+    """The words that a field takes, where one was sent that it does not."""
+    field, _, problem = reason.partition(": ")
+    if not problem.startswith("Invalid enum value") or not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return None
+    found = next((one.type for one in msgspec.structs.fields(kind) if one.encode_name == field), None)
+    kinds = (found, *get_args(found))
+    words = [str(word) for one in kinds if isinstance(one, type) and issubclass(one, StrEnum) for word in one]
+    return f"it is one of {', '.join(words)}" if words else None
 
 
 def _reason(message: str) -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from arco.iceberg import metadata_file
 from arco.iceberg.schemas import columns
 from arco.iceberg.shape import JsonObject
-from arco.kernel.errors import CorruptObject, InvalidInput, UnknownFormat
+from arco.iceberg.stored_document import WRONG, expect, find, in_words
+from arco.kernel.errors import CorruptObject, UnknownFormat
 
 VIEW_FORMAT_VERSION = 1
+_REQUIRED = frozenset({"view-uuid", "location", "current-version-id", "versions", "version-log", "schemas"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +71,32 @@ def decode_view(data: bytes, location: str) -> ViewMetadata:
     """The view in a file; `CorruptObject`, `UnknownFormat` or `TooLarge` if there is none to be had."""
     document = metadata_file.from_bytes(data, location)
     if not isinstance(document, dict) or type(document.get("format-version")) is not int:
-        raise CorruptObject(f"{location}: not view metadata (format-version is missing or not a number)")
+        raise CorruptObject(f"{location}: not view metadata: its format-version is missing or not a number")
     if document["format-version"] != VIEW_FORMAT_VERSION:
-        raise UnknownFormat(f"{location}: view format version {document['format-version']} is not v{VIEW_FORMAT_VERSION}")
+        version = document["format-version"]
+        raise UnknownFormat(f"{location}: view format version {version} is not supported, {VIEW_FORMAT_VERSION} is")
     metadata = ViewMetadata({**document, "properties": document.get("properties") or {}})
     try:
         _check(metadata)
-    except (KeyError, TypeError, ValueError, StopIteration, InvalidInput) as error:
-        raise CorruptObject(f"{location}: not view metadata ({type(error).__name__}: {error})") from None
+    except WRONG as error:
+        raise CorruptObject(f"{location}: not view metadata: {in_words(error, _REQUIRED)}") from None
     return metadata
 
 
 def _check(metadata: ViewMetadata) -> None:
     document = metadata.document
     for key in ("view-uuid", "location"):
-        _expect(isinstance(document[key], str) and bool(document[key]), key)
-    _expect(type(document["properties"]) is dict, "properties")
-    _expect(all(type(value) is str for value in metadata.properties.values()), "properties")
+        expect(isinstance(document[key], str) and bool(document[key]), key)
+    expect(type(document["properties"]) is dict, "properties")
+    expect(all(type(value) is str for value in metadata.properties.values()), "properties")
     for key, number in (("versions", "version-id"), ("version-log", "version-id"), ("schemas", "schema-id")):
         entries = document[key]
-        _expect(type(entries) is list and all(type(entry) is dict and type(entry[number]) is int for entry in entries), key)
-    _expect(all(type(entry["timestamp-ms"]) is int for entry in metadata.version_log), "version-log")
+        expect(type(entries) is list and all(type(entry) is dict and type(entry[number]) is int for entry in entries), key)
+    expect(all(type(entry["timestamp-ms"]) is int for entry in metadata.version_log), "version-log")
     for version in metadata.versions:
-        _expect(type(version["timestamp-ms"]) is int, "timestamp-ms of a version")
-        _expect(all(type(one) is dict for one in version["representations"]), "representations")
+        expect(type(version["timestamp-ms"]) is int, "timestamp-ms of a version")
+        expect(all(type(one) is dict for one in version["representations"]), "representations")
         _ = version["schema-id"], version["default-namespace"]
-    # The current version and its schema are found, or this raises.
-    for _ in columns(metadata.current_schema):
+    current = find(document, "versions", "version-id", "current-version-id", document["current-version-id"])
+    for _ in columns(find(document, "schemas", "schema-id", "current version's schema-id", current["schema-id"])):
         pass
-
-
-def _expect(holds: bool, key: str) -> None:  # noqa: FBT001 - an assertion with a name
-    if not holds:
-        raise ValueError(f"{key} is wrong or missing")

@@ -1,10 +1,11 @@
-"""Identifiers derived from other values: partitions, tasks, edges, dependencies, runs that were asked for.
+"""Identifiers derived from other values: partitions, tasks, edges, dependencies, runs that were asked for, early tables.
 
 The derivations are part of the stored format: changing one orphans what was recorded under the old identifier. All use
 length-prefixed fields (hazard 22) and keep 64 bits, as the published shapes say; among a million partitions the chance
 that two share an identifier is below one in thirty million.
 """
 
+import uuid
 from collections.abc import Callable
 
 from arco.kernel.fingerprint import fingerprint, fingerprints
@@ -47,3 +48,8 @@ def edge_id(source: str, target: str, dependency: str) -> EdgeId:
 def asked_run_id(request: str, asked_ms: int) -> RunId:
     """The run of a request, whoever starts it: the moment it was asked at, and a hash where others have randomness."""
     return RunId(encode_ulid((asked_ms & _TIME_MASK) << 80 | int(fingerprint("run of a request", request)[:20], 16)))
+
+
+def uuid_told_by(*fields: str) -> str:
+    """A UUID in canonical form that follows from other values. It says no time, as one of version 7 does."""
+    return str(uuid.UUID(hex=fingerprint(*fields)[:32], version=5))

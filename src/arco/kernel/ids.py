@@ -233,6 +233,7 @@ class IdempotencyKey(UuidIdentifier):
 
     __slots__ = ()
     what = "idempotency key"
+    form = "a UUID in canonical form, with hyphens"
 
 
 class TimedIdempotencyKey(IdempotencyKey, Uuid7Identifier):
@@ -240,8 +241,8 @@ class TimedIdempotencyKey(IdempotencyKey, Uuid7Identifier):
 
     __slots__ = ()
     what = "idempotency key (UUIDv7)"
+    form = "a UUID of version 7 in canonical form, with hyphens"
     pattern = Uuid7Identifier.pattern
-    form = Uuid7Identifier.form
 
 
 class KeyHash(Identifier):

@@ -73,6 +73,11 @@ STORE_REQUEST_TIMEOUT_S = 60
 STORE_CONNECT_TIMEOUT_S = 5
 STORE_READ_RETRIES_MAX = 4
 STORE_READ_RETRY_TOTAL_S = 20
+# Before a process ends: how often it looks whether an answer is still being handed over, and for how long at most.
+LAST_ANSWER_LOOK_S = 0.001
+LAST_ANSWER_LOOKS_MAX = 10_000
+# And how long a store that is closed waits for answers that nobody needs any more.
+LAST_ANSWERS_S = 2.0
 
 # Links handed to browsers and clients.
 SIGNED_LINK_TTL_S_MAX = 7 * 24 * 3600
@@ -216,12 +221,20 @@ LISTINGS_REMEMBERED_MAX = 256
 POINTER_CACHE_TABLES_MAX = 4096
 POINTER_CACHE_BYTES_MAX = 32 * 1024 * 1024
 
-# What is the same for request after request, and kept: tags of answers, routes of paths that are not too long, names of hosts.
+# What is the same for request after request, and kept: tags of answers, routes of paths that are not too long, names of hosts
+# and of namespaces that were found fit to be one.
 HOSTS_KEPT_MAX = 64
 SCOPES_KEPT_MAX = 256
+NAMESPACES_KEPT_MAX = 256
 ETAGS_KEPT_MAX = 4096
 ROUTES_KEPT_MAX = 4096
 ROUTES_KEPT_PATH_BYTES_MAX = 500
+
+# A body that is copied behind its head so that both are one write; a larger one costs more to copy than to send by itself.
+ANSWER_JOINED_BYTES_MAX = 64 * 1024
+
+# What a server draws at a time for the ids of requests.
+ENTROPY_DRAWN_BYTES_MAX = 4096
 
 # Answers about tables and views that a server keeps as bytes, plain and packed.
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -304,6 +317,9 @@ FOLD_MOVES_MAX = 5_000
 
 # Commits of tables that a fresh read looks at itself, the newest; the fold takes them all.
 FRESH_RECEIPTS_MAX = 500
+
+# Looks at the ledger before whoever reads what is not folded says that it is folded and moved aside too fast to be read.
+FRESH_LOOKS_MAX = 5
 
 # What an event says of files one by one: of how many files a publish may have, of how many columns, and how long a bound may be.
 FILE_STATS_FILES_MAX = 9
@@ -416,6 +432,11 @@ LEDGER_READS_MAX = 32
 
 # Files of state that one reader fetches and checks side by side: protects memory and the store.
 STATE_FETCHES_MAX = 16
+
+# Files of state that a process keeps of a bucket: protects its disk. Those go first that nobody asked for longest, and what an
+# open reader holds stays. And files that it remembers to have checked: protects memory.
+STATE_KEPT_BYTES_MAX = 4 * 1024**3
+STATE_CHECKED_FILES_MAX = 100_000
 
 # Cuts that one reader keeps open: each holds its names and its lineage in memory.
 OPEN_CUTS_MAX = 8

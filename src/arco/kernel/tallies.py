@@ -32,6 +32,9 @@ class Tallied(StrEnum):
     STAGED_EXPIRED = "staged_expired"
     STAGED_ABANDONED = "staged_abandoned"
 
+    # Every request looks some of these up; the hash of an enumeration is computed in Python, that of its text is kept.
+    __hash__ = str.__hash__
+
 
 class Tallies(Protocol):
     def add(self, what: Tallied, by: int = 1) -> None: ...

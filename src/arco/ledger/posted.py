@@ -20,6 +20,8 @@ from arco.kernel.scope import Scope
 from arco.ledger.drafts import Draft
 from arco.ledger.envelope import EventKey, EventTime, EventType, identifier
 from arco.ledger.event_types import EVENT_KINDS, EventKind
+from arco.ledger.posted_values import check_values
+from arco.storage.keys import Domain
 
 _OWN_SOURCES = "arco/"
 _TEXTS = frozenset(
@@ -119,9 +121,11 @@ def _check_data(given: dict[str, Any], kind: EventKind) -> None:
     if not isinstance(given.get("data"), dict):
         raise InvalidInput("data is missing, or is not a JSON object")
     try:
-        msgspec.convert(given["data"], kind.payload, dec_hook=identifier)
+        payload = msgspec.convert(given["data"], kind.payload, dec_hook=identifier)
     except msgspec.ValidationError as error:
         raise InvalidInput(clip(f"data: {error}".replace("`", ""), 300)) from None
+    if kind.domain is Domain.EXECUTION:
+        check_values(payload)
 
 
 def _source(given: dict[str, Any]) -> str:

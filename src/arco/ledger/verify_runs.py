@@ -15,7 +15,7 @@ from arco.ledger.asked_troubles import AskedTroubleCodec
 from arco.ledger.run_entries import decode_batch
 from arco.ledger.run_outline import Outline
 from arco.ledger.run_state import RunState
-from arco.storage.findings import nobody
+from arco.storage.findings import nobody, way_out
 from arco.storage.keys import (
     AskedRunKey,
     AskedTroubleKey,
@@ -96,7 +96,7 @@ class _Run:
         try:
             self._state = RunState(Outline.of_plan(found.data))
         except ArcoError as error:
-            self._look.find("run_plan_unreadable", name, error.message, RESTORE)
+            self._look.find("run_plan_unreadable", name, error.message, way_out(error, RESTORE))
 
     def _take(self, key: RunLogKey, found: Object) -> None:
         missing = range(self._last + 1, key.sequence)

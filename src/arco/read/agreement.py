@@ -11,6 +11,7 @@ import msgspec
 
 from arco.fold.tables import ASSETS, CATALOG_TABLES, ICEBERG_TABLES, MATERIALIZATIONS, PARTITIONS, RUNS
 from arco.fold.vocabulary import Table
+from arco.read.publishers import BY_SERVO
 from arco.read.reader import Reader
 
 
@@ -99,11 +100,12 @@ async def _missing_outputs(reader: Reader, truths: Truths) -> Iterator[Disagreem
 
 
 async def _wrong_currents(reader: Reader) -> Iterator[Disagreement]:
-    """Partitions whose current version is not the greatest of those that were published."""
+    """Partitions whose current version is not the greatest of those that were published, of Servo's if there are any."""
     key = "asset_id, partition_id, table_uuid"
     rows = await reader.rows(
         f"""WITH greatest AS (
-            SELECT {key}, max({{'number': coalesce(sequence_number, 0), 'at': published_at, 'id': materialization_id}}).id AS best
+            SELECT {key}, max({{'own': {BY_SERVO}, 'number': coalesce(sequence_number, 0), 'at': published_at,
+                'id': materialization_id}}).id AS best
             FROM {await reader.relation(MATERIALIZATIONS)} GROUP BY ALL
         )
         SELECT p.asset_id, p.partition_id, g.best AS truth, p.materialization_id AS state

@@ -22,7 +22,7 @@ class Filter(msgspec.Struct, frozen=True):
     """Which assets are listed; what is null does not matter. A namespace holds those below it.
 
     `retired`: also assets that were retired, and tables that were dropped. `promised`: only those that promise to be fresh
-    within some time. `ids`: only these, all if there are none.
+    within some time. `made_here`: only what a project made. `ids`: only these, all if there are none.
     """
 
     namespace: str | None = None
@@ -32,11 +32,13 @@ class Filter(msgspec.Struct, frozen=True):
     project: str | None = None
     retired: bool = False
     promised: bool = False
+    made_here: bool = False
     ids: tuple[str, ...] = ()
 
 
 EVERY_ASSET = Filter()
 PROMISED = Filter(promised=True)
+MADE_HERE = Filter(made_here=True)
 
 
 class AssetLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +154,8 @@ async def health_list(
     wanted: Filter = EVERY_ASSET,
     window: Window = FIRST_PAGE,
 ) -> HealthPage:
-    """The health of the assets that a filter lets through, by name."""
-    rows, cursor = await _listed(reader, wanted, window, "health")
+    """The health of the assets that a filter lets through, by name; and of the tables that no project made."""
+    rows, cursor = await _listed(reader, wanted, window, "health", tables=True)
     known = await facts(reader, [row["asset_id"] for row in rows])
     found = tuple(health_of(known[row["asset_id"]], now_ms) for row in rows)
     return _health_page(reader, found, now_ms, cursor)
@@ -193,6 +195,8 @@ async def _listed(
     conditions, values = ["asset IS NOT NULL"], []
     if not wanted.retired:
         conditions.append("NOT coalesce(retired, false)")
+    if wanted.made_here:
+        conditions.append("made_by_project")
     if wanted.promised:
         conditions.append("fresh_within_s IS NOT NULL")
     if wanted.ids:

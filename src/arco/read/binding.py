@@ -2,7 +2,7 @@
 
 The failure this prevents: a run's own end is taken for the moment to look at, and the cut of that moment was published before
 the fold had heard of the run; its outputs are missing, and nobody says so. So a run has three answers: the first cut that has
-all of it; the current one, with a warning, while some of it is missing; or none yet.
+all of it; the current one, with a warning, while some of it is missing or it goes on; or none, while no output of it is there.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from arco.kernel.errors import PendingIngestion
 from arco.ledger.payloads import SERVO
 from arco.read.answers import document
 from arco.read.cut import Cut, HeadCut, Layers
+from arco.read.publishers import BY_SERVO
 from arco.read.reader import Reader
 from arco.storage.keys import Head
 
@@ -33,11 +34,23 @@ class Ingestion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OfRun:
-    """The answer for a run. `cut` is None if nothing of it is folded yet: ask again."""
+    """The answer for a run. `cut` is None if no output of it is folded yet: ask again."""
 
     ingestion: Ingestion
     cut: Cut | None = None
     warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a cut has of a run: how much, by whose word, and whether it has ended."""
+
+    ingestion: Ingestion
+    own: bool
+    ended: bool
+
+
+_NOTHING = _Told(Ingestion.NONE, own=True, ended=False)
 
 
 class Bindings:
@@ -66,44 +79,43 @@ class Bindings:
         if root is None:
             return OfRun(Ingestion.NONE)
         newest = await self.cut(root)
-        has = await self._of_run(newest, run_id)
-        if has is not Ingestion.WHOLE:
-            return OfRun(has, newest if has is Ingestion.PART else None, _warning(run_id, has))
-        first = await self._first_with(root, run_id)
+        told = await self._of_run(newest, run_id)
+        if told.ingestion is not Ingestion.WHOLE:
+            is_part = told.ingestion is Ingestion.PART
+            return OfRun(told.ingestion, newest if is_part else None, _warning(run_id, told) if is_part else None)
+        first = await self._first_with(root, run_id, told)
         return OfRun(Ingestion.WHOLE, first)
 
-    async def _first_with(self, newest: RootManifest, run_id: str) -> Cut:
-        """The first cut of the chain that has all of a run: once there, it stays."""
+    async def _first_with(self, newest: RootManifest, run_id: str, told: _Told) -> Cut:
+        """The first cut of the chain that has all of a run, by the word that counts now: once there, it stays."""
         low, high = 1, newest.sequence
         found = newest
         while low < high:
             middle = (low + high) // 2
             manifest = await cut_at_sequence(self._heads, newest, middle)
-            if manifest is not None and await self._of_run(await self.cut(manifest), run_id) is Ingestion.WHOLE:
+            if manifest is not None and await self._of_run(await self.cut(manifest), run_id) == told:
                 found, high = manifest, middle
             else:
                 low = middle + 1  # it does not have it, or is beyond reach
         return await self.cut(found)
 
-    async def _of_run(self, cut: Cut, run_id: str) -> Ingestion:
+    async def _of_run(self, cut: Cut, run_id: str) -> _Told:
         reader = self._open(cut)
         try:
             runs = await reader.relation(RUNS, run_id)
             rows = await reader.rows(f"SELECT ended_at, task_states, told_by FROM {runs}")
-            if not rows or rows[0]["ended_at"] is None:
-                return Ingestion.NONE
-            if rows[0]["told_by"] not in {None, SERVO}:
-                return Ingestion.WHOLE  # others say what they published or do not: nothing more is owed
-            tasks = await reader.relation(TASKS, run_id)
-            assets = await reader.rows(f"SELECT DISTINCT asset_id FROM {tasks} WHERE asset_id IS NOT NULL")
-            made = await reader.relation(MATERIALIZATIONS, [row["asset_id"] for row in assets])
-            counted = await reader.rows(
-                f"SELECT count(DISTINCT task_id) AS tasks FROM {made} WHERE run_id = $run", {"run": run_id}
-            )
+            if not rows:
+                return _NOTHING
+            own, ended = rows[0]["told_by"] in {None, SERVO}, rows[0]["ended_at"] is not None
+            if ended and not own:
+                return _Told(Ingestion.WHOLE, own, ended)  # others say what they published or do not: nothing more is owed
+            made = await _publishing_tasks(reader, run_id, BY_SERVO if own else "true")
         finally:
             reader.close()
-        published = (document(rows[0]["task_states"]) or {}).get(_SUCCEEDED, 0)
-        return Ingestion.WHOLE if counted[0]["tasks"] >= published else Ingestion.PART
+        owed = (document(rows[0]["task_states"]) or {}).get(_SUCCEEDED, 0)
+        if ended and made >= owed:
+            return _Told(Ingestion.WHOLE, own, ended)
+        return _Told(Ingestion.PART if made else Ingestion.NONE, own, ended)
 
     async def cut(self, root: RootManifest) -> Cut:
         """The files that a cut through all heads names."""
@@ -131,14 +143,24 @@ def _head(manifest: Manifest) -> HeadCut:
     )
 
 
-def _warning(run_id: str, has: Ingestion) -> str | None:
-    if has is Ingestion.PART:
-        return f"not everything of run {run_id} is folded yet: outputs of it may be missing"
-    return None
+async def _publishing_tasks(reader: Reader, run_id: str, told: str) -> int:
+    """How many tasks of a run have an output. Outputs lie with their assets, and tasks say which those are."""
+    tasks = await reader.relation(TASKS, run_id)
+    assets = await reader.rows(f"SELECT DISTINCT asset_id FROM {tasks} WHERE asset_id IS NOT NULL")
+    made = await reader.relation(MATERIALIZATIONS, [row["asset_id"] for row in assets])
+    rows = await reader.rows(
+        f"SELECT count(DISTINCT task_id) AS tasks FROM {made} WHERE run_id = $run AND {told}", {"run": run_id}
+    )
+    return int(rows[0]["tasks"])
+
+
+def _warning(run_id: str, told: _Told) -> str:
+    why = f"not everything of run {run_id} is folded yet" if told.ended else f"run {run_id} has not ended in what is folded"
+    return f"{why}: outputs of it may be missing"
 
 
 def need_cut(run_id: str, found: OfRun) -> Cut:
     """The cut of a run, or PendingIngestion with what to do."""
     if found.cut is None:
-        raise PendingIngestion(f"nothing of run {run_id} is folded yet")
+        raise PendingIngestion(f"no output of run {run_id} is folded yet")
     return found.cut

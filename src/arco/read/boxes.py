@@ -30,15 +30,31 @@ def overlaps(here: Document, there: Document) -> bool:
     return any(all(_meets(box[name], other[name]) for name in box.keys() & other.keys()) for box in here for other in there)
 
 
-def document_of(key: str) -> list[dict[str, Any]]:
-    """The document that names one partition. Its time ends right after it begins: enough to ask what it meets."""
+def shared(here: Document, there: Document) -> list[dict[str, Any]]:
+    """The partitions of a document that another one names too, by the dimensions that both have."""
+    found: list[dict[str, Any]] = []
+    for box in here:
+        for other in there:
+            both = {name: _common(box[name], other[name]) for name in box.keys() & other.keys()}
+            if None not in both.values() and (one := {**box, **both}) not in found:
+                found.append(one)
+    return found
+
+
+def document_of(key: str, kinds: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """The document that names one partition. A period of a kind that nobody says ends right after it begins: enough to ask what
+    it meets.
+    """
     box: dict[str, Any] = {}
     for name, value in PartitionKey.parse(key):
+        kind = (kinds or {}).get(name, "")
         match value:
             case datetime():
-                box[name] = [value.isoformat(), (value + timedelta(seconds=1)).isoformat()]
+                box[name] = [value.isoformat(), (value + _STEPS.get(kind, timedelta(seconds=1))).isoformat()]
+            case date() if kind == "monthly":
+                box[name] = [value.isoformat(), (value.replace(day=1) + timedelta(days=31)).replace(day=1).isoformat()]
             case date():
-                box[name] = [value.isoformat(), (value + timedelta(days=1)).isoformat()]
+                box[name] = [value.isoformat(), (value + _STEPS.get(kind, timedelta(days=1))).isoformat()]
             case _:
                 box[name] = [[value]]
     return [box]
@@ -90,6 +106,16 @@ def _meets(here: Any, there: Any) -> bool:
     if _is_list(here) or _is_list(there):
         return False
     return _moment(here[0]) < _moment(there[1]) and _moment(there[0]) < _moment(here[1])
+
+
+def _common(here: Any, there: Any) -> Any:
+    """What two bounds of one dimension share, in the words of the first; None if that is nothing."""
+    if not _meets(here, there):
+        return None
+    if _is_list(here):
+        return [[one for one in here[0] if any(one == other and type(one) is type(other) for other in there[0])]]
+    first = here[0] if _moment(here[0]) >= _moment(there[0]) else there[0]
+    return [first, here[1] if _moment(here[1]) <= _moment(there[1]) else there[1]]
 
 
 def _scalar(stored: Any) -> Scalar:

@@ -23,6 +23,7 @@ class CauseKind(StrEnum):
     NOT_RUN = "not_run"
     MISSING_PARTITIONS = "missing_partitions"
     FAILING_CHECKS = "failing_checks"
+    EXTERNAL_COMMIT = "external_commit"
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +203,21 @@ def failing_cause(known: Facts, quality: Quality, explained: Collection[str]) ->
     )
 
 
+def outside_cause(known: Facts) -> Cause | None:
+    """What others wrote to its table since it was published: no check has seen it."""
+    if known.outside is None:
+        return None
+    return Cause(
+        kind=CauseKind.EXTERNAL_COMMIT,
+        asset=known.name,
+        asset_id=known.asset_id,
+        path=(known.name,),
+        summary=f"{known.name}: its table was changed from outside by {known.outside.words}; those rows were not checked",
+        since=known.outside.at,
+        who=known.outside.who,
+    )
+
+
 def recommendations(asked: str, causes: list[Cause]) -> tuple[Recommendation, ...]:
     """What to do about each cause, most important first, and at the end for what was asked about."""
     found = [one for cause in causes for one in _about(cause)]
@@ -226,7 +242,7 @@ def _about(cause: Cause) -> list[Recommendation]:
         reason="its tasks, with what they said",
     )
     # What was published all the same can wait for what was not.
-    urgent = Priority.MEDIUM if cause.kind is CauseKind.FAILING_CHECKS else Priority.HIGH
+    urgent = Priority.MEDIUM if cause.kind in {CauseKind.FAILING_CHECKS, CauseKind.EXTERNAL_COMMIT} else Priority.HIGH
     act = Recommendation(priority=urgent, action=_action(cause), command=_command(cause), reason=cause.summary)
     with_a_run = {CauseKind.FAILED_TASK, CauseKind.CANCELLED_TASK, CauseKind.HELD_OUTPUT, CauseKind.FAILING_CHECKS}
     return [act, look] if cause.kind in with_a_run else [act]
@@ -252,11 +268,15 @@ def _action(cause: Cause) -> str:
             return "make the partitions that were never published"
         case CauseKind.FAILING_CHECKS:
             return f"review failing checks: {', '.join(cause.checks[:3])}"
+        case CauseKind.EXTERNAL_COMMIT:
+            return (
+                f"see what {cause.who} wrote (`arco history {cause.asset}`); made again, it is checked and takes its place"
+            )
 
 
 def _command(cause: Cause) -> str | None:
     match cause.kind:
-        case CauseKind.HELD_OUTPUT:
+        case CauseKind.HELD_OUTPUT | CauseKind.EXTERNAL_COMMIT:
             return f"arco run {cause.asset} --force"
         case CauseKind.QUARANTINED:
             return None

@@ -20,6 +20,7 @@ from arco.read.causes import (
     failing_cause,
     held_cause,
     missing_cause,
+    outside_cause,
     own_causes,
     recommendations,
     resting_cause,
@@ -30,6 +31,7 @@ from arco.read.facts import Facts, facts, last_run_ids, last_runs
 from arco.read.graph import Direction, Graph, graph_of, reach
 from arco.read.health import Freshness, Health, LastRun, Quality, Status, freshness_of, health_of
 from arco.read.naming import asset_names, found_asset, names_of
+from arco.read.publishers import counted
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput, Task, held_output, task
 from arco.read.views import text
@@ -265,7 +267,8 @@ async def explain(reader: Reader, asked: str, now_ms: int) -> Explanation:
         search.causes.append(missing_cause(start, missing))
     told = {check for cause in search.causes if cause.asset_id == start.asset_id for check in cause.checks}
     failing = failing_cause(start, healthy.quality, told)
-    search.causes += [] if failing is None else [failing]
+    outside = outside_cause(start)
+    search.causes += [one for one in (failing, outside) if one is not None]
     return Explanation(
         snapshot_id=reader.cut.snapshot_id,
         asset=named.asset,
@@ -298,7 +301,7 @@ async def _missing(reader: Reader, start: Facts, now_ms: int) -> list[str]:
         return []
     if start.published.partitions == len(wanted) and start.published.last_key == max(wanted):
         return []
-    relation = await reader.relation(PARTITIONS, start.asset_id)
+    relation = await counted(reader, PARTITIONS, [start.asset_id])
     rows = await reader.rows(f"SELECT partition_key FROM {relation} WHERE table_uuid = ?", [start.table.table_uuid])
     there = {row["partition_key"] for row in rows}
     return [key for key in wanted if key not in there]

@@ -15,7 +15,9 @@ from arco.read.answers import document, plain
 from arco.read.boxes import count, holds
 from arco.read.checks import CheckResult, latest_by_asset
 from arco.read.incarnations import Incarnation, newest, tables_of
+from arco.read.outside import OutsideCommit, outside_commits
 from arco.read.plain_tables import plain_rows
+from arco.read.publishers import counted
 from arco.read.quarantines import Quarantine, Word, standing, words_about
 from arco.read.reader import Reader, Rows
 from arco.read.runs import HeldOutput, Task, held_output, task
@@ -59,6 +61,8 @@ class Facts:
     held: tuple[HeldOutput, ...] = ()
     quarantined: tuple[Quarantine, ...] = ()
     last_task: LastTask | None = None
+    outside: OutsideCommit | None = None
+    """What others wrote over some of its current partitions."""
 
     @property
     def name(self) -> str:
@@ -66,8 +70,7 @@ class Facts:
 
     @property
     def written_by_others(self) -> bool:
-        """Every commit to it counts, whoever made it."""
-        return self.row["kind"] == "source" or not self.row["made_by_project"]
+        return _written_by_others(self.row)
 
     @property
     def last_change(self) -> datetime | None:
@@ -91,6 +94,7 @@ async def facts(reader: Reader, asset_ids: Collection[str], *, whole_rows: bool 
     kept = await _still_held(reader, rows, held)
     quarantined = await _quarantined(reader, tables, words)
     tasks = await _last_tasks(reader, rows, current)
+    outside = await _outside(reader, rows, tables, current)
     return {
         asset_id: Facts(
             asset_id,
@@ -101,6 +105,7 @@ async def facts(reader: Reader, asset_ids: Collection[str], *, whole_rows: bool 
             tuple(kept.get(asset_id, ())),
             quarantined.get(asset_id, ()),
             tasks.get(asset_id),
+            outside.get(asset_id),
         )
         for asset_id, row in rows.items()
     }
@@ -124,7 +129,7 @@ async def _assets(reader: Reader, ids: list[str], columns: str) -> dict[str, dic
 async def published(reader: Reader, ids: Collection[str]) -> tuple[dict[str, Incarnation], dict[str, Published]]:
     """The table that counts of each asset, and what its partitions come to."""
     committed = await tables_of(reader, ids)
-    relation = await reader.relation(PARTITIONS, ids)
+    relation = await counted(reader, PARTITIONS, ids)
     outside = " ".join(
         f"WHEN {text(row['table_uuid'])} THEN {row['external_sequence_number']}"
         for row in committed
@@ -175,7 +180,7 @@ async def _still_held(
     outputs = [one for one in held if one.asset_id in rows]
     if not outputs:
         return {}
-    relation = await reader.relation(PARTITIONS, {one.asset_id for one in outputs})
+    relation = await counted(reader, PARTITIONS, {one.asset_id for one in outputs})
     since = min(one.held_at for one in outputs if one.held_at is not None).replace(tzinfo=None)
     later = await reader.rows(
         f"SELECT DISTINCT asset_id, partition_key, published_at FROM {relation} WHERE published_at > ?", [since]
@@ -202,13 +207,26 @@ async def _quarantined(
     if not said:
         return {}
     rows = await reader.rows(
-        f"SELECT asset_id, table_uuid, partition_key, materialization_id FROM {await reader.relation(PARTITIONS, said)}"
+        f"SELECT asset_id, table_uuid, partition_key, materialization_id FROM {await counted(reader, PARTITIONS, said)}"
     )
     current: dict[str, Rows] = {}
     for row in rows:
         if row["table_uuid"] == tables[row["asset_id"]].table_uuid:
             current.setdefault(row["asset_id"], []).append(row)
     return {one: standing(words[one], some) for one, some in current.items()}
+
+
+def _written_by_others(row: dict[str, Any]) -> bool:
+    """Every commit to it counts, whoever made it."""
+    return row["kind"] == "source" or not row["made_by_project"]
+
+
+async def _outside(
+    reader: Reader, rows: dict[str, dict[str, Any]], tables: dict[str, Incarnation], current: dict[str, Published]
+) -> dict[str, OutsideCommit]:
+    """Who wrote over partitions of assets that are made here. Most have none, and cost nothing."""
+    marked = [one for one in rows if one in current and current[one].marked and not _written_by_others(rows[one])]
+    return await outside_commits(reader, {one: tables[one] for one in marked})
 
 
 async def _last_tasks(

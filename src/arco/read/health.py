@@ -1,7 +1,8 @@
 """Health of an asset: freshness, quality and the last run, computed when it is asked for and never stored.
 
     unhealthy   past its deadline, or an output is held back, or somebody holds back what was published
-    warning     the last run failed, or fewer than 95 % of its checks passed when they last ran
+    warning     the last run failed, or fewer than 95 % of its checks passed when they last ran, or others changed what it
+                published, which nobody checked
     unknown     nothing was ever published, run or checked
     healthy     everything else
 
@@ -162,6 +163,9 @@ def _verdict(known: Facts, fresh: Freshness, quality: Quality, last_run: LastRun
         warnings.append(f"its task in the last run {'was ' if last_run.outcome != 'failed' else ''}{last_run.outcome}")
     if quality.pass_rate is not None and quality.pass_rate < PASS_RATE_MIN:
         warnings.append(f"{_many(len(quality.failing), 'check', 'checks')} of {quality.checks} failed")
+    if known.outside is not None:
+        many = _many(known.published.marked, "partition", "partitions")
+        warnings.append(f"{many} changed from outside, unchecked, by {known.outside.words}")
     status = Status.UNHEALTHY if bad else Status.WARNING if warnings else Status.HEALTHY
     return status, (*bad, *warnings)
 

@@ -12,7 +12,6 @@ from arco.fold.tables import ASSETS
 from arco.kernel.limits import LINEAGE_DEPTH_MAX
 from arco.ledger.lineage_events import is_place_outside
 from arco.read.answers import Answer, plain
-from arco.read.boxes import document_of
 from arco.read.facts import Published, published
 from arco.read.graph import Direction, walked
 from arco.read.incarnations import Incarnation
@@ -25,7 +24,8 @@ from arco.read.reader import Reader
 
 
 class Affected(msgspec.Struct, frozen=True, kw_only=True):
-    """Something downstream. `partitions` are the ranges that were made of the partition that was asked about.
+    """Something downstream. `partitions` are the ranges that were made of the partition that was asked about; unless `exact`, of
+    tasks that read more than that, and perhaps not made of it.
 
     `kind` is asset, table, view or external. A table goes by its uuid, and was last published when it was last committed to.
     """
@@ -41,6 +41,7 @@ class Affected(msgspec.Struct, frozen=True, kw_only=True):
     last_publish: datetime | None
     deadline: datetime | None
     partitions: list[Ranges] | None = None
+    exact: bool | None = None
 
 
 class Impact(Answer, frozen=True, kw_only=True):
@@ -59,29 +60,32 @@ async def impact(reader: Reader, asked: str, *, partition: str | None = None, de
     """Everything downstream of an asset, or only what was made of one of its partitions."""
     named = await found_asset(reader, asked)
     ranges: dict[str, list[Ranges]] | None = None
+    exact: dict[str, bool] = {}
     if partition is None:
         walk = await walked(reader, named.asset_id, Direction.DOWNSTREAM, depth=depth)
         depths, truncated, key = dict(walk.depths), walk.truncated, None
         called = names_in_edges(walk)
     else:
         key = (await found_partition(reader, named, partition)).partition_key
-        steps, truncated = await walked_partitions(
-            reader, named.asset_id, document_of(key), Direction.DOWNSTREAM, depth=depth
-        )
+        steps, truncated = await walked_partitions(reader, named.asset_id, key, Direction.DOWNSTREAM, depth=depth)
         depths, ranges, called = {}, {}, {}
         for step in steps:
+            exact[step.target_id] = exact.get(step.target_id, True) and step.exact
             depths.setdefault(step.target_id, step.depth)
             there = ranges.setdefault(step.target_id, [])
             if step.target_partitions not in there:
                 there.append(step.target_partitions)
     depths.pop(named.asset_id, None)
-    found = await _affected(reader, depths, called, ranges)
+    found = [
+        msgspec.structs.replace(one, exact=exact.get(one.asset_id))
+        for one in await _affected(reader, depths, called, ranges)
+    ]
     return Impact(
         snapshot_id=reader.cut.snapshot_id,
         asset=named.asset,
         asset_id=named.asset_id,
         partition_key=key,
-        affected=found,
+        affected=tuple(found),
         owners=tuple(sorted({owner for one in found for owner in one.owners})),
         next_deadline=min((one.deadline for one in found if one.deadline is not None), default=None),
         truncated=truncated,

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from arco.fold.tables import ICEBERG_TABLES, PARTITIONS
+from arco.read.publishers import counted
 from arco.read.reader import Reader, Rows
 from arco.read.views import text
 
@@ -39,7 +40,7 @@ async def tables_of(reader: Reader, asset_ids: Collection[str]) -> Rows:
 async def incarnations(reader: Reader, asset_ids: Collection[str]) -> dict[str, list[Incarnation]]:
     """The tables of each asset, oldest first: the last one counts."""
     committed = await tables_of(reader, asset_ids)
-    partitions = await reader.relation(PARTITIONS, asset_ids)
+    partitions = await counted(reader, PARTITIONS, asset_ids)
     published = await reader.rows(
         f"SELECT asset_id, table_uuid, min(first_published_at) AS born FROM {partitions} GROUP BY ALL"
     )

@@ -16,6 +16,7 @@ from arco.kernel.limits import OPEN_CUTS_MAX
 from arco.read.binding import Bindings, Ingestion, need_cut
 from arco.read.cut import Cut
 from arco.read.files import Files
+from arco.read.publishers import BY_SERVO
 from arco.read.reader import Reader
 from arco.read.tail import Tails
 
@@ -52,18 +53,22 @@ class Opened:
 
 
 class Library:
-    """Everything that is folded in one workspace, open for questions. `receipts` tell fresh reads of commits to tables."""
+    """Everything that is folded in one workspace, open for questions. `receipts` tell fresh reads of commits to tables.
+
+    `files` are those of the store, where several workspaces of it are asked; else they are made of `folder` or `cache`.
+    """
 
     def __init__(
         self,
         heads: Heads,
         *,
+        files: Files | None = None,
         folder: Path | None = None,
         cache: Path | None = None,
         receipts: ReceiptEvents | None = None,
     ) -> None:
         self._heads = heads
-        self._files = Files(heads.store, folder=folder, cache=cache)
+        self._files = files or Files(heads.store, folder=folder, cache=cache)
         self._bindings = Bindings(heads, lambda cut: Reader(cut, self._files))
         self._tails = Tails(heads, receipts)
         self._open: OrderedDict[str, Reader] = OrderedDict()
@@ -92,11 +97,14 @@ class Library:
         self._open.clear()
 
     async def _fresh(self) -> Opened:
-        root = (await self._heads.read_root()).manifest
-        cut = Cut("", 0) if root is None else await self._bindings.cut(root)
+        found = await self._tails.find()
+        cut = Cut("", 0) if found.root is None else await self._bindings.cut(found.root)
         before = self._kept(cut)
-        ended = await before.rows(f"SELECT run_id FROM {await before.relation(RUNS)} WHERE ended_at IS NOT NULL")
-        tail = await self._tails.of(root, told={row["run_id"] for row in ended})
+        # Others may say of any run that it has ended: while Servo does not, its log is read.
+        ended = await before.rows(
+            f"SELECT run_id FROM {await before.relation(RUNS)} WHERE ended_at IS NOT NULL AND {BY_SERVO}"
+        )
+        tail = await self._tails.rows(found, told={row["run_id"] for row in ended})
         return Opened(Reader(cut, self._files, tail.rows), _warning(tail.left_out))
 
     def _kept(self, cut: Cut) -> Reader:

@@ -3,7 +3,7 @@
 How often an edge was gone along is counted from distinct rows (hazard 7), and only on demand: those rows are the largest table.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -25,6 +25,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
 
 
+class NamedEdge(Edge, frozen=True, kw_only=True):
+    """One dependency, under the names that its ends have now. `…_called` are the names it was told by, where they are others."""
+
+    source_called: str | None = None
+    target_called: str | None = None
+
+
 class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True):
     """A column that a column is made of."""
 
@@ -44,7 +51,7 @@ class Lineage(Answer, frozen=True, kw_only=True):
     direction: Direction
     depth: int
     nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[NamedEdge, ...]
     columns: tuple[ColumnMapping, ...] = ()
     executions: dict[str, int] | None = None
     truncated: bool = False
@@ -71,14 +78,16 @@ async def lineage(
     """Everything within so many edges of an asset, in one direction."""
     named = await found_asset(reader, asked)
     walk = await walked(reader, named.asset_id, direction, depth=depth)
+    met = await nodes(reader, walk)
+    names = {node.id: node.name for node in met}
     return Lineage(
         snapshot_id=reader.cut.snapshot_id,
         asset=named.asset,
         asset_id=named.asset_id,
         direction=direction,
         depth=depth,
-        nodes=await nodes(reader, walk),
-        edges=walk.edges,
+        nodes=met,
+        edges=tuple(_named(edge, names) for edge in walk.edges),
         columns=await column_mappings(reader, [edge.edge_id for edge in walk.edges]) if extras.columns else (),
         executions=await execution_counts(reader, walk.edges) if extras.executions else None,
         truncated=walk.truncated,
@@ -91,6 +100,20 @@ async def nodes(reader: Reader, walk: Walk) -> tuple[Node, ...]:
     return tuple(
         Node(id=node, name=called.get(node, (node, "asset"))[0], kind=called.get(node, (node, "asset"))[1], depth=depth)
         for node, depth in walk.depths.items()
+    )
+
+
+def _named(edge: Edge, names: Mapping[str, str]) -> NamedEdge:
+    source, target = (
+        names.get(one, called) for one, called in ((edge.source_id, edge.source), (edge.target_id, edge.target))
+    )
+    return shaped(
+        NamedEdge,
+        msgspec.structs.asdict(edge),
+        source=source,
+        target=target,
+        source_called=edge.source if edge.source != source else None,
+        target_called=edge.target if edge.target != target else None,
     )
 
 

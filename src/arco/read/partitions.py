@@ -19,6 +19,8 @@ from arco.read.answers import Answer, document, shaped
 from arco.read.incarnations import Incarnation, incarnations, newest
 from arco.read.naming import Named, found_asset, not_found
 from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
+from arco.read.partition_names import stored_key
+from arco.read.publishers import BY_SERVO, counted, counting
 from arco.read.quarantines import standing, words_about
 from arco.read.reader import Reader, Rows
 from arco.read.views import text
@@ -119,8 +121,9 @@ async def materializations(reader: Reader, asked: str, window: Window = FIRST_PA
 
 
 async def versions(reader: Reader, asked: str, key: str) -> Versions:
-    """The versions of one partition, by its key or its id."""
+    """The versions of one partition, by its key as people or the state spell it, or its id."""
     named = await found_asset(reader, asked)
+    key = await stored_key(reader, named, key)
     tables = (await incarnations(reader, [named.asset_id]))[named.asset_id]
     numbered = await _numbered(reader, named.asset_id, tables)
     rows = await reader.rows(
@@ -150,7 +153,8 @@ async def _files(reader: Reader, current: dict[str, Any] | None) -> tuple[Writte
 
 
 async def found_partition(reader: Reader, named: Named, key: str) -> Partition:
-    """The current row of one partition, by its key or its id."""
+    """The current row of one partition, by its key as people or the state spell it, or its id."""
+    key = await stored_key(reader, named, key)
     table = newest((await incarnations(reader, [named.asset_id]))[named.asset_id])
     current = await _current(reader, named, table)
     rows = await reader.rows(f"SELECT * FROM ({current}) WHERE partition_key = $key OR partition_id = $key", {"key": key})
@@ -167,7 +171,7 @@ async def _partitions(reader: Reader, named: Named, rows: Rows) -> list[Partitio
 
 
 async def _current(reader: Reader, named: Named, table: Incarnation | None) -> str:
-    relation = await reader.relation(PARTITIONS, named.asset_id)
+    relation = await counted(reader, PARTITIONS, [named.asset_id])
     outside = None if table is None or table.row is None else table.row["external_sequence_number"]
     marked = "false" if outside is None else f"coalesce(sequence_number < {outside}, true)"
     uuid = "NULL" if table is None else text(table.table_uuid)
@@ -175,17 +179,19 @@ async def _current(reader: Reader, named: Named, table: Incarnation | None) -> s
 
 
 async def _numbered(reader: Reader, asset_id: str, tables: list[Incarnation]) -> str:
-    """Every publish with its number: tables by age, then what decides which one is current in a table."""
+    """Every publish with its number: tables by age, then what decides which one is current in a table.
+
+    What others say stands below what Servo says, and what the catalog gainsays is current nowhere.
+    """
     relation = await reader.relation(MATERIALIZATIONS, asset_id)
+    counts = await counting(reader, MATERIALIZATIONS, [asset_id])
     ages = "[" + ", ".join(text(table.table_uuid) for table in tables) + "]::VARCHAR[]"
-    order = (
-        f"coalesce(list_position({ages}, table_uuid), 0), coalesce(sequence_number, 0), published_at, materialization_id"
-    )
+    within = ("coalesce(sequence_number, 0)", "published_at", "materialization_id")
+    order = [f"coalesce(list_position({ages}, table_uuid), 0)", f"({counts})", f"({BY_SERVO})", *within]
     last = text(tables[-1].table_uuid) if tables else "NULL"
-    return f"""SELECT *, row_number() OVER (PARTITION BY partition_id ORDER BY {order}) AS number,
-        table_uuid = {last} AND row_number() OVER (
-            PARTITION BY partition_id ORDER BY coalesce(list_position({ages}, table_uuid), 0) DESC,
-            coalesce(sequence_number, 0) DESC, published_at DESC, materialization_id DESC) = 1 AS current
+    return f"""SELECT *, row_number() OVER (PARTITION BY partition_id ORDER BY {", ".join(order)}) AS number,
+        table_uuid = {last} AND {counts} AND row_number() OVER (
+            PARTITION BY partition_id ORDER BY {", ".join(f"{one} DESC" for one in order)}) = 1 AS current
         FROM {relation}"""
 
 

@@ -1,10 +1,6 @@
 """What planning stands on, read from the folded state and from what is not folded yet: its cost does not grow with history.
 
-The failure this prevents, in order:
-  1. the head is read, and names what was consumed
-  2. a folder consumes one segment more, and it is moved aside
-  3. the ledger is listed: the segment is neither there, nor in the state that was read
-So the heads are read again after the ledger was: if they stand where they stood, nothing was consumed in between.
+The two are looked at so that what is consumed and moved aside meanwhile is in one of them (`unfolded.py`).
 
 Rows are contributions of any layer; joining them is the caller's. What must never enter: what is stale, and what runs owe.
 """
@@ -15,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from arco.fold.consumed import ConsumedLists
-from arco.fold.finding import Finder, key_of
+from arco.fold.folding import whole_of
 from arco.fold.heads import Heads, Standing
 from arco.fold.manifests import Manifest
 from arco.fold.publish_table import PUBLISHES
@@ -23,17 +19,18 @@ from arco.fold.shredding_planning import PLANNED_ON
 from arco.fold.tables import HELD_OUTPUTS, QUARANTINES, SETTLED_OUTPUTS
 from arco.fold.vocabulary import Row, Table, bucket_of
 from arco.kernel.errors import InvalidInput
-from arco.kernel.limits import LEDGER_READS_MAX, STATE_FETCHES_MAX
+from arco.kernel.limits import STATE_FETCHES_MAX
 from arco.ledger.envelope import Event
 from arco.ledger.payloads import SERVO
-from arco.ledger.reading import events, read_at
+from arco.ledger.reading import events
 from arco.ledger.segment import decode_segment
 from arco.read.files import fetched
+from arco.read.unfolded import Unfolded, on_steady_ground
 from arco.storage.keys import Domain, Head, SegmentKey
 
 _HEADS = (Head.EXECUTION, Head.QUALITY)
 _TABLES = (PUBLISHES, HELD_OUTPUTS, SETTLED_OUTPUTS, QUARANTINES)
-_ATTEMPTS_MAX = 3
+_Standings = Mapping[Head, Standing[Manifest]]
 
 
 @dataclass(slots=True)
@@ -74,53 +71,46 @@ async def rows_of_ledger(heads: Heads) -> tuple[PlanningRows, list[Event]]:
 
 async def rows_of_state(heads: Heads, asset_ids: Collection[str]) -> PlanningRows | None:
     """What is known of some assets. None: the state does not have all of it, and the ledger must be asked."""
-    lists = ConsumedLists(heads.store, heads.scope, heads.clock, heads.entropy)
-    finder = Finder(heads.store, heads.scope, lists, heads.clock, heads.entropy, listing=True)
-    standing = await _standing(heads)
-    for _ in range(_ATTEMPTS_MAX):
-        manifest = standing[Head.EXECUTION].manifest
-        if manifest is None or not all(_is_complete(one.manifest) for one in standing.values()):
+    unfolded = Unfolded(heads, ConsumedLists(heads.store, heads.scope, heads.clock, heads.entropy))
+
+    async def look(standing: _Standings) -> list[SegmentKey] | None:
+        if standing[Head.EXECUTION].manifest is None or not all(_is_complete(one.manifest) for one in standing.values()):
             return None
-        found = PlanningRows(manifest.snapshot, manifest.last_position or "")
-        tails = await asyncio.gather(*(_tail(lists, finder, one, heads) for one in standing.values()))
-        after = await _standing(heads)
-        if [one.link for one in after.values()] == [one.link for one in standing.values()]:
-            for told in tails:
-                found.add(told)
-            await _add_folded(heads, standing, set(asset_ids), found)
-            return found
-        standing = after
-    return None
+        keys = await asyncio.gather(*(unfolded.segments(one.head, one.manifest) for one in standing.values()))
+        return [key for some in keys for key in some]
+
+    seen = await on_steady_ground(lambda: _standing(heads), look, _is_same)
+    if seen is None:
+        return None
+    standing, keys = seen
+    manifest = standing[Head.EXECUTION].manifest
+    if manifest is None or keys is None:
+        return None
+    found = PlanningRows(manifest.snapshot, manifest.last_position or "")
+    async for key, data in unfolded.read(keys):
+        found.add(decode_segment(key, data).events)
+    await _add_folded(heads, standing, set(asset_ids), found)
+    return found
 
 
-async def _standing(heads: Heads) -> dict[Head, Standing[Manifest]]:
+async def _standing(heads: Heads) -> _Standings:
     return dict(zip(_HEADS, await asyncio.gather(*map(heads.read, _HEADS)), strict=True))
 
 
+def _is_same(before: _Standings, after: _Standings) -> bool:
+    return [one.link for one in before.values()] == [one.link for one in after.values()]
+
+
 def _is_complete(manifest: Manifest | None) -> bool:
-    """Whether every event that was consumed is in the tables: none refused, none set aside, no table that came later."""
+    """Whether every event that a plan may stand on is in the tables: none refused or set aside, no table that came later."""
     if manifest is None:
         return True
-    wanted = {table.name for table in _TABLES if table.head == manifest.head}
-    return wanted <= set(manifest.whole) and not manifest.refused and not manifest.set_aside
+    wanted = {table.whole_as for table in _TABLES if table.head == manifest.head}
+    unfolded = manifest.refused + manifest.set_aside - manifest.beside_plans
+    return wanted <= set(whole_of(manifest)) and not unfolded
 
 
-async def _tail(lists: ConsumedLists, finder: Finder, standing: Standing[Manifest], heads: Heads) -> list[Event]:
-    """The events of the segments that a head has not consumed."""
-    consumed = await lists.of(standing.head, standing.manifest)
-    names = list((await finder.find(standing.head, consumed, receipts=False)).segments)
-    keys = [key for key in (key_of(lists.full(name)) for name in names) if isinstance(key, SegmentKey)]
-    told: list[Event] = []
-    for start in range(0, len(keys), LEDGER_READS_MAX):
-        some = keys[start : start + LEDGER_READS_MAX]
-        read = await asyncio.gather(*(read_at(heads.store, key, str(key)) for key in some))
-        told += [event for key, data in zip(some, read, strict=True) for event in decode_segment(key, data).events]
-    return told
-
-
-async def _add_folded(
-    heads: Heads, standing: Mapping[Head, Standing[Manifest]], asset_ids: set[str], found: PlanningRows
-) -> None:
+async def _add_folded(heads: Heads, standing: _Standings, asset_ids: set[str], found: PlanningRows) -> None:
     buckets = {bucket_of(one) for one in asset_ids}
     wanted = [
         (table, file)

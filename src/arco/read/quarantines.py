@@ -1,6 +1,7 @@
 """What people hold back by hand, whatever checks said. Of each partition the last word counts.
 
-A word may be about one version of a partition; it ends with that version. A release need not name the same partitions as what it
+A word may be about one version of a partition; it ends with that version, and says nothing of the others: for a version the
+last of the words about it and of those about all versions counts. A release need not name the same partitions as what it
 releases. What must never enter: what gates hold back, which is never published at all.
 """
 
@@ -25,6 +26,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
     who: str | None
     why: str | None
     materialization_id: str | None
+    """The version that is meant; None: all of them."""
     said_at: datetime | None
 
     def is_about(self, key: str, materialization_id: str | None) -> bool:
@@ -47,7 +49,8 @@ async def words_about(reader: Reader, asset_ids: Collection[str]) -> dict[str, l
     relation = await reader.relation(QUARANTINES, asset_ids)
     found: dict[str, list[Word]] = {}
     for row in await reader.rows(f"SELECT * FROM {relation} ORDER BY said_at DESC, said_order DESC"):
-        word = shaped(Word, row, partitions=document(row["partitions"]) or [], quarantined=bool(row["quarantined"]))
+        meant = {"partitions": document(row["partitions"]) or [], "materialization_id": row["materialization_id"] or None}
+        word = shaped(Word, row, quarantined=bool(row["quarantined"]), **meant)
         found.setdefault(word.asset_id, []).append(word)
     return found
 

@@ -15,7 +15,7 @@ from arco.fold.tables import TABLES
 from arco.fold.vocabulary import BUCKET, Row, Table, bucket_of
 from arco.fold.work import StateFile
 from arco.read.cut import Cut
-from arco.read.files import Files
+from arco.read.files import Files, Hold
 from arco.read.views import grown, name, parquet, selected, text
 
 Rows = list[dict[str, Any]]
@@ -38,12 +38,14 @@ class Reader:
     def __init__(self, cut: Cut, files: Files, tail: Mapping[str, Sequence[Row]] | None = None) -> None:
         self.cut = cut
         self._files = files
+        self._hold = Hold()
         self._tail = {table: rows for table, rows in (tail or {}).items() if rows}
         self._session: Any = None
         self._opening = threading.Lock()
         self._made: dict[str, asyncio.Future[Any]] = {}
         self.touched: dict[str, StateFile] = {}
         """The files that questions were answered from, by their names."""
+        self._opened: set[str] = set()
 
     async def relation(self, table: Table, spread: str | Collection[str] | None = None) -> str:
         """The rows of a table as a relation in SQL; with values of its spreading column, only the rows of those."""
@@ -78,14 +80,33 @@ class Reader:
         """Whether there can be rows of some values of a table's spreading column. Most questions about what is rare end here."""
         return table.name in self._tail or any(self.cut.layers(table, spread).files())
 
-    async def name_tables(self) -> None:
-        """Every table by its name, for questions that people write themselves."""
-        for table in TABLES:
-            self.session.execute(f"CREATE VIEW {name(table.name)} AS SELECT * FROM {await self.relation(table)}")
+    async def name_tables(self, tables: Sequence[Table] = TABLES) -> None:
+        """Tables by their names, for questions that people write themselves."""
+        relations = await asyncio.gather(*(self.relation(table) for table in tables))
+        await self._name(tables, relations)
+
+    async def name_columns(self, tables: Sequence[Table] = TABLES) -> None:
+        """Tables by their names, without rows: for questions that ask which tables there are."""
+        await self._name(tables, [await self._nothing_of(table) for table in tables])
+
+    async def _name(self, tables: Sequence[Table], relations: Sequence[str]) -> None:
+        for table, relation in zip(tables, relations, strict=True):
+            await self.rows(f"CREATE VIEW {name(table.name)} AS SELECT * FROM {relation}")
+
+    def apart(self) -> "Reader":
+        """Another reader of the same, with a session of its own: whoever asks for it closes it."""
+        return Reader(self.cut, self._files, self._tail)
+
+    def shut(self) -> None:
+        """From now on SQL can read the files of relations that were made so far, and nothing else of this machine, for good."""
+        paths = ", ".join(map(text, sorted(self._opened)))
+        self.session.execute(
+            f"SET allowed_paths = [{paths}]; SET enable_external_access = false; SET lock_configuration = true"
+        )
 
     async def spread_in(self, table: Table, files: Collection[StateFile]) -> set[str]:
         """The values of the spreading column in some files of this cut, and in the tail."""
-        relations = [parquet(await self._files.paths(files))] if files else []
+        relations = [parquet(await self._files.paths(files, self._hold))] if files else []
         if table.name in self._tail:
             relations.append(await self._tail_of(table))
         column = name(table.spread_by)
@@ -137,7 +158,7 @@ class Reader:
 
     @property
     def session(self) -> Any:
-        """DuckDB, with nothing of the machine open to it but what a question names."""
+        """DuckDB in memory. It runs SQL of Arco's own; for what people write it is shut first."""
         # Questions run in threads: two that come first must not open two databases.
         with self._opening:
             if self._session is None:
@@ -148,12 +169,14 @@ class Reader:
             return self._session
 
     def close(self) -> None:
+        self._hold = Hold()
         if self._session is not None:
             self._session.close()
             self._session = None
 
     async def _stored(self, table: Table, files: Collection[StateFile]) -> str:
-        paths = await self._files.paths(files)
+        paths = await self._files.paths(files, self._hold)
+        self._opened.update(paths)
         return grown(paths, await self._nothing_of(table)) if table.has_grown else parquet(paths)
 
     async def _tail_of(self, table: Table) -> str:

@@ -11,9 +11,12 @@ import msgspec
 
 from arco.fold.tables import HELD_OUTPUTS, MATERIALIZATIONS, RUNS, TASKS
 from arco.kernel.ids import clip
+from arco.ledger.payloads import SERVO
+from arco.ledger.posted_values import RUN_STATES, TASK_STATES, need_state
 from arco.read.answers import Answer, document, shaped
 from arco.read.naming import not_found
 from arco.read.pages import FIRST_PAGE, Listing, Page, Window, paged
+from arco.read.publishers import BY_SERVO
 from arco.read.reader import Reader
 
 
@@ -111,6 +114,8 @@ async def runs(
     window: Window = FIRST_PAGE,
 ) -> Page[Run]:
     """Runs, newest first."""
+    if state is not None:
+        need_state("runs", state, RUN_STATES)
     relation = await reader.relation(RUNS)
     select = f"""SELECT *, coalesce(epoch_ms(coalesce(created_at, started_at)), 0) AS at_ms FROM {relation}
         WHERE ($1 IS NULL OR project = $1) AND ($2 IS NULL OR coalesce(state, 'running') = $2)"""
@@ -128,6 +133,8 @@ async def run(reader: Reader, run_id: str) -> RunPage:
 
 async def run_tasks(reader: Reader, run_id: str, *, state: str | None = None, window: Window = FIRST_PAGE) -> Page[Task]:
     """The tasks of a run, by the names of their assets."""
+    if state is not None:
+        need_state("tasks", state, TASK_STATES)
     await _found_run(reader, run_id)
     select = f"""SELECT *, coalesce(asset, '') AS named FROM {await reader.relation(TASKS, run_id)}
         WHERE ? IS NULL OR coalesce(state, 'pending') = ?"""
@@ -145,8 +152,12 @@ async def run_outputs(reader: Reader, run_id: str) -> RunOutputs:
     spread = assets if complete else None
     published = await reader.relation(MATERIALIZATIONS, spread)
     held = await reader.relation(HELD_OUTPUTS, spread)
-    rows = await reader.rows(f"SELECT * FROM {published} WHERE run_id = ? ORDER BY asset, partition_key", [run_id])
-    kept = await reader.rows(f"SELECT * FROM {held} WHERE run_id = ? ORDER BY asset, held_at", [run_id])
+    # Of a run of its own Servo alone knows what it made.
+    told = f"run_id = ? AND {BY_SERVO if found.told_by in {None, SERVO} else 'true'}"
+    rows = await reader.rows(
+        f"SELECT * FROM {published} WHERE {told} ORDER BY asset, partition_key, materialization_id", [run_id]
+    )
+    kept = await reader.rows(f"SELECT * FROM {held} WHERE {told} ORDER BY asset, held_at", [run_id])
     return RunOutputs(
         snapshot_id=reader.cut.snapshot_id,
         run_id=run_id,

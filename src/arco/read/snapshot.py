@@ -16,6 +16,7 @@ from arco.read.binding import Ingestion
 from arco.read.cut import HeadCut
 from arco.read.facts import Published, published
 from arco.read.pages import FIRST_PAGE, Window
+from arco.read.publishers import counted
 from arco.read.reader import Reader
 from arco.read.schemas import CurrentSchema, current_schemas
 from arco.read.views import text
@@ -124,7 +125,7 @@ async def _assets(reader: Reader, lines: tuple[AssetLine, ...]) -> tuple[Snapsho
 
 
 async def _latest(reader: Reader, ids: list[str], tables: list[str]) -> dict[str, LatestMaterialization]:
-    relation, listed = await reader.relation(PARTITIONS, ids), ", ".join(map(text, tables)) or "NULL"
+    relation, listed = await counted(reader, PARTITIONS, ids), ", ".join(map(text, tables)) or "NULL"
     order = "published_at DESC, coalesce(sequence_number, 0) DESC, materialization_id DESC, partition_key DESC"
     rows = await reader.rows(
         f"""SELECT * FROM {relation} WHERE table_uuid IN ({listed})

@@ -15,6 +15,7 @@ from arco.kernel.retention import (
     PARTITION_VERSIONS_MAX,
     PARTITION_VERSIONS_MIN,
 )
+from arco.read.publishers import BY_SERVO
 from arco.read.reader import Reader
 
 _DAY_MS = 86_400_000
@@ -41,7 +42,8 @@ async def versions_by_snapshot(reader: Reader, table_uuid: str, now_ms: int) -> 
                 coalesce(CAST(definition->>'$.retention.versions_max' AS BIGINT), {PARTITION_VERSIONS_MAX}) AS at_most
             FROM {await reader.relation(ASSETS)}),
         counted AS (SELECT m.*, epoch_ms(published_at) AS at_ms, row_number() OVER (
-                PARTITION BY m.asset_id, partition_id ORDER BY sequence_number DESC NULLS LAST, position DESC) AS place
+                PARTITION BY m.asset_id, partition_id
+                ORDER BY {BY_SERVO} DESC, sequence_number DESC NULLS LAST, position DESC) AS place
             FROM {await reader.relation(MATERIALIZATIONS)} m WHERE table_uuid = $table),
         judged AS (SELECT counted.*, place <= coalesce(at_least, {PARTITION_VERSIONS_MIN})
                 OR $now - coalesce(at_ms, $now) <= {PARTITION_VERSION_GRACE_S * 1000}
@@ -63,7 +65,7 @@ async def known_materializations(reader: Reader, ids: Collection[str]) -> set[st
     found = [
         await reader.rows(
             f"SELECT DISTINCT materialization_id AS id FROM {await reader.relation(table)}"
-            " WHERE list_contains($ids, materialization_id)",
+            f" WHERE list_contains($ids, materialization_id) AND {BY_SERVO}",
             wanted,
         )
         for table in (MATERIALIZATIONS, HELD_OUTPUTS)

@@ -33,7 +33,7 @@ def grown(paths: Sequence[str], nothing: str) -> str:
 
 def selected(table: Table, layers: Sequence[str]) -> str:
     """The rows of a table, from relations that have all its columns. With no layer it is empty."""
-    columns = ", ".join(name(column) for column in table.column_names)
+    columns = ", ".join(_column(table, column) for column in table.column_names)
     if len(layers) == 1:
         return f"SELECT {columns} FROM {layers[0]}"
     union = " UNION ALL ".join(f"SELECT {columns} FROM {layer}" for layer in layers)
@@ -41,6 +41,10 @@ def selected(table: Table, layers: Sequence[str]) -> str:
     winners = ", ".join(_winner(group) for group in table.groups)
     values = ", ".join(_unpacked(group) for group in table.groups)
     return f"SELECT {keys}, {values} FROM (SELECT {keys}, {winners} FROM ({union}) GROUP BY {keys})"
+
+
+def _column(table: Table, column: str) -> str:
+    return f"coalesce({name(column)}, '') AS {name(column)}" if column in table.later_keys else name(column)
 
 
 def _winner(group: Group) -> str:

@@ -11,7 +11,6 @@ retries. What each answer of obstore means here:
   PermissionDenied, Unauthenticated   StoreRefused: refused before any effect
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
@@ -38,6 +37,7 @@ from arco.kernel.limits import (
     STORE_READ_RETRY_TOTAL_S,
     STORE_REQUEST_TIMEOUT_S,
 )
+from arco.storage.last_answers import UnderWay
 from arco.storage.port import (
     Absent,
     Always,
@@ -82,6 +82,7 @@ class CloudStore:
     """One bucket (or a folder of it). `config` is obstore's for that family, already validated."""
 
     def __init__(self, family: Family, bucket: str, prefix: str, config: Mapping[str, Any], *, allow_http: bool) -> None:
+        self._under_way = UnderWay()
         self._family = family
         self._where = f"{family}://{bucket}"
         self._honours_start: bool | None = None
@@ -105,8 +106,8 @@ class CloudStore:
 
     async def get(self, key: str) -> Object | None:
         try:
-            answer = await obstore.get_async(self._reader, check_key(key))
-            data = bytes(await answer.bytes_async())
+            answer = await self._under_way.begun(obstore.get_async(self._reader, check_key(key)))
+            data = bytes(await self._under_way.begun(answer.bytes_async()))
         except (FileNotFoundError, NotFoundError) as error:
             self._check_bucket(error)
             return None
@@ -123,7 +124,8 @@ class CloudStore:
         if start >= end:
             return b""
         try:
-            return bytes(await obstore.get_range_async(self._reader, key, start=start, end=end))
+            found = obstore.get_range_async(self._reader, key, start=start, end=end)
+            return bytes(await self._under_way.begun(found))
         except (FileNotFoundError, NotFoundError) as error:
             self._check_bucket(error)
             return None
@@ -132,7 +134,7 @@ class CloudStore:
 
     async def head(self, key: str) -> ObjectInfo | None:
         try:
-            return self._info(key, await obstore.head_async(self._reader, check_key(key)))
+            return self._info(key, await self._under_way.begun(obstore.head_async(self._reader, check_key(key))))
         except (FileNotFoundError, NotFoundError) as error:
             self._check_bucket(error)
             return None
@@ -142,7 +144,8 @@ class CloudStore:
     async def put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         mode = self._mode(condition)
         try:
-            stored = await obstore.put_async(self._writer, check_key(key), data, mode=mode, use_multipart=False)
+            sent = obstore.put_async(self._writer, check_key(key), data, mode=mode, use_multipart=False)
+            stored = await self._under_way.begun(sent)
         except PreconditionError:
             return Lost("the object has another version, or does not exist")
         except (PermissionDeniedError, UnauthenticatedError) as error:
@@ -159,7 +162,7 @@ class CloudStore:
 
     async def delete(self, key: str) -> None:
         try:
-            await obstore.delete_async(self._reader, check_key(key))
+            await self._under_way.begun(obstore.delete_async(self._reader, check_key(key)))
         except (FileNotFoundError, NotFoundError) as error:
             self._check_bucket(error)
         except BaseError as error:
@@ -200,10 +203,13 @@ class CloudStore:
                 break
         return self._honours_start
 
-    def _batches(self, prefix: str, after: str, chunk: int) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
+    async def _batches(self, prefix: str, after: str, chunk: int) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
         found: Any = obstore.list(self._reader, prefix or None, offset=after or None, chunk_size=chunk)
-        batches: AsyncIterator[Sequence[Mapping[str, Any]]] = found
-        return batches
+        while True:
+            try:
+                yield await self._under_way.begun(found.__anext__())
+            except StopAsyncIteration:
+                return
 
     async def sign(self, key: str, method: SignedMethod, ttl_s: int) -> str:
         if not 0 < ttl_s <= SIGNED_LINK_TTL_S_MAX:
@@ -211,7 +217,8 @@ class CloudStore:
         if self._is_anonymous:
             raise self._cannot_sign()
         try:
-            return await obstore.sign_async(self._reader, method.value, check_key(key), timedelta(seconds=ttl_s))
+            signed = obstore.sign_async(self._reader, method.value, check_key(key), timedelta(seconds=ttl_s))
+            return await self._under_way.begun(signed)
         except NotSupportedError as error:
             raise self._cannot_sign() from error
         except BaseError as error:
@@ -222,8 +229,8 @@ class CloudStore:
         return InvalidInput(f"{self._where} cannot sign links", hint="configure a key that can sign")
 
     async def close(self) -> None:
-        # obstore closes its connections when the clients are collected; give cancelled requests a turn to end.
-        await asyncio.sleep(0)
+        # obstore closes its connections when the clients are collected.
+        await self._under_way.end()
 
     def _mode(self, condition: Condition) -> Any:
         match condition:

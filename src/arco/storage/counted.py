@@ -4,8 +4,7 @@ Nothing else changes: no wait, no retry, no outcome. Round trips are counted as 
 another one of the same operation has ended is one trip later than it.
 """
 
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -31,19 +30,26 @@ _UNNAMED = Trips("beside")
 _current: ContextVar[Trips] = ContextVar("arco_trips", default=_UNNAMED)
 
 
-@contextmanager
-def counting(operation: str) -> Iterator[Trips]:
+class counting:  # noqa: N801 - used as a function is, like those of contextlib
     """Everything that this block, and the tasks it starts, ask of a counted store is part of one operation."""
-    trips = Trips(operation)
-    token = _current.set(trips)
-    try:
-        yield trips
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_token", "_trips")
+
+    def __init__(self, operation: str) -> None:
+        self._trips = Trips(operation)
+
+    def __enter__(self) -> Trips:
+        self._token = _current.set(self._trips)
+        return self._trips
+
+    def __exit__(self, *_raised: object) -> None:
+        _current.reset(self._token)
 
 
 class Counter(Protocol):
-    def store_request(self, operation: str, kind: str, took_s: float) -> None: ...
+    def store_requests(self, operation: str, kind: str, count: int, took_s: float) -> None:
+        """So many requests, which together took so long."""
+        ...
 
 
 class CountedStore:
@@ -83,7 +89,7 @@ class CountedStore:
             return await work
         finally:
             trips.count = max(trips.count, before + 1)
-            self._counter.store_request(trips.operation, kind, self._clock.monotonic_s() - began_s)
+            self._counter.store_requests(trips.operation, kind, 1, self._clock.monotonic_s() - began_s)
 
 
 class CountedFolders(CountedStore, LooksAtOnce):
@@ -102,9 +108,7 @@ class CountedFolders(CountedStore, LooksAtOnce):
         if found is not None:
             trips = _current.get()
             trips.count += 1
-            took_s = self._clock.monotonic_s() - began_s
-            for _ in keys:
-                self._counter.store_request(trips.operation, "head", took_s / len(keys))
+            self._counter.store_requests(trips.operation, "head", len(keys), self._clock.monotonic_s() - began_s)
         return found
 
 

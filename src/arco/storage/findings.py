@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from arco.kernel.errors import ArcoError, AskOperator, CorruptObject
+
 Progress = Callable[[str, int, int], None]
 """Told of what is being looked at, how much of it is done, and how much there is."""
 
@@ -46,6 +48,13 @@ class Report:
 
     def count(self, word: str, by: int = 1) -> None:
         self.counts[word] = self.counts.get(word, 0) + by
+
+
+def way_out(error: ArcoError, todo: str) -> str:
+    """What to do about an object that could not be read. Only damage is for a backup: over an object that a newer version
+    wrote, or that the store does not show us, an older copy would itself be the damage. Then the error knows the way out.
+    """
+    return error.hint if isinstance(error, AskOperator) and not isinstance(error, CorruptObject) else todo
 
 
 def nobody(_what: str, _done: int, _in_all: int) -> None:

@@ -21,8 +21,9 @@ _Asked = tuple[str, "asyncio.Future[ObjectInfo | None]"]
 async def heads_of(*asked: tuple[ObjectStore, str]) -> list[ObjectInfo | None]:
     """The heads of some objects, in one round trip. Raises what went wrong after all of them have been asked for."""
     store = asked[0][0]
-    if all(other is store for other, _ in asked) and isinstance(store, LooksAtOnce):
-        found = store.look([key for _, key in asked])
+    if isinstance(store, LooksAtOnce):
+        keys = [key for other, key in asked if other is store]
+        found = store.look(keys) if len(keys) == len(asked) else None
         if found is not None:
             return found
     told = await asyncio.gather(*(other.head(key) for other, key in asked), return_exceptions=True)

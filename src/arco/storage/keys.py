@@ -3,13 +3,17 @@
 `str(key)` makes the name, `parse(name)` gives the key back, and the two are exact inverses. Names derive from ids, never from
 what users call things, and always lie inside one scope, so that traversal and other tenants' prefixes cannot be expressed.
 A slug in a table's folder is for people only: it is never parsed for meaning and never trusted.
+
+Keys are structs and no dataclasses since there are so many: every command imports them, and a dataclass takes forty times as
+long to define.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date as calendar_date
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_type_hints
+
+import msgspec
 
 from arco.kernel.clock import utc_date
 from arco.kernel.errors import InvalidInput
@@ -135,8 +139,7 @@ def _fan_out(key: Any) -> str:
     return str(key.key_hash[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """A name inside a scope. Subclasses give the template; its fields are theirs, or derived from them."""
 
     template: ClassVar[str] = ""
@@ -147,57 +150,48 @@ class Key:
         return check_key(f"{self.scope.tenant}/{self.scope.workspace}/{tail}")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceKey(Key):
+class WorkspaceKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/workspace.json"
 
 
-@dataclass(frozen=True, slots=True)
-class HeadKey(Key):
+class HeadKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/manifests/{head}.manifest.json"
     head: Head
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestKey(Key):
+class ManifestKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/manifests/{head}/{snapshot}.json"
     head: Head
     snapshot: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogCommitKey(Key):
+class CatalogCommitKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/core/commits/{commit}.json"
     commit: CommitId
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogStateKey(Key):
+class CatalogStateKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/core/state/{file}"
     file: FileName
 
 
-@dataclass(frozen=True, slots=True)
-class ToldKey(Key):
+class ToldKey(Key, frozen=True):
     """Up to which commit of tier 1 the ledger was told."""
 
     template: ClassVar[str] = "_catalog/core/told.json"
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseKey(Key):
+class LeaseKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/core/locks/{name}.json"
     name: Word
 
 
-@dataclass(frozen=True, slots=True)
-class PointerKey(Key):
+class PointerKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/iceberg_pointers/{table}.json"
     table: TableUuid
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerKey(Key):
+class MarkerKey(Key, frozen=True):
     """One scope for all operations: a table in the path would hide that a key was used elsewhere."""
 
     template: ClassVar[str] = "_catalog/iceberg_idempotency/{fan_out}/{key_hash}.json"
@@ -205,8 +199,7 @@ class MarkerKey(Key):
     fan_out = property(_fan_out)
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionKey(Key):
+class TransactionKey(Key, frozen=True):
     """The date is that of the id's own time: a retry after midnight finds the same record."""
 
     template: ClassVar[str] = "_catalog/iceberg_transactions/{date}/{transaction}.json"
@@ -217,46 +210,40 @@ class TransactionKey(Key):
         return utc_date(self.transaction.time_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class StagedIntentKey(Key):
+class StagedIntentKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/iceberg_staged/{table}.json"
     table: TableUuid
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptKey(Key):
+class ReceiptKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/events/{day}/iceberg/{phase}/{commit_key}.json"
     day: Day
     phase: Phase
     commit_key: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class FeedPageKey(Key):
+class FeedPageKey(Key, frozen=True):
     """A page of the feed of events. Pages are numbered from 1, without a gap."""
 
     template: ClassVar[str] = "_catalog/feed/pages/{number:012}.json"
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeedCheckpointKey(Key):
+class FeedCheckpointKey(Key, frozen=True):
     """What the feed holds up to a page, so that nobody has to read all of it."""
 
     template: ClassVar[str] = "_catalog/feed/checkpoints/{number:012}.json"
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentKey(Key):
+class SegmentKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/ledger/{domain}/{day}/{segment}.jsonl"
     domain: Domain
     day: Day
     segment: SegmentId
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedSegmentKey(Key):
+class ArchivedSegmentKey(Key, frozen=True):
     """Where a segment lies once every head that reads it has consumed it. It stays input to a rebuild."""
 
     template: ClassVar[str] = "_catalog/archive/{domain}/{day}/{segment}.jsonl"
@@ -265,15 +252,13 @@ class ArchivedSegmentKey(Key):
     segment: SegmentId
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumedKey(Key):
+class ConsumedKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/consumed/{head}/{list}.json"
     head: Head
     list: ConsumedListId
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterKey(Key):
+class DeadLetterKey(Key, frozen=True):
     """One event, or a whole segment, that a head could not fold. The letter is a hash of what was refused."""
 
     template: ClassVar[str] = "_catalog/dead_letters/{head}/{segment}/{letter}.json"
@@ -282,62 +267,53 @@ class DeadLetterKey(Key):
     letter: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class HintKey(Key):
+class HintKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/hints/{domain}.json"
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
-class StateFileKey(Key):
+class StateFileKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/state/{head}/{table}/{file}"
     head: Head
     table: Word
     file: FileName
 
 
-@dataclass(frozen=True, slots=True)
-class GovernanceKey(Key):
+class GovernanceKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/governance/{kind}/{file}"
     kind: Word
     file: FileName
 
 
-@dataclass(frozen=True, slots=True)
-class AuditHeadKey(Key):
+class AuditHeadKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/audit/{chain}.head.json"
     chain: Word
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSegmentKey(Key):
+class AuditSegmentKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/audit/{chain}/{segment}.jsonl"
     chain: Word
     segment: SegmentId
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlanKey(Key):
+class RunPlanKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/runs/{run}/plan.json"
     run: RunId
 
 
-@dataclass(frozen=True, slots=True)
-class RunLogKey(Key):
+class RunLogKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/runs/{run}/log/{sequence:08}.json"
     run: RunId
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunClaimKey(Key):
+class RunClaimKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/runs/{run}/claims/{task}.json"
     run: RunId
     task: TaskId
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLogKey(Key):
+class TaskLogKey(Key, frozen=True):
     """A part of what an attempt said while it ran. For people; nothing depends on it."""
 
     template: ClassVar[str] = "_catalog/runs/{run}/logs/{task}/{attempt:04}-{part:06}.jsonl"
@@ -347,16 +323,14 @@ class TaskLogKey(Key):
     part: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunClosedKey(Key):
+class RunClosedKey(Key, frozen=True):
     """What a deleted run leaves behind, so that nobody writes into its place."""
 
     template: ClassVar[str] = "_catalog/runs/{run}/closed.json"
     run: RunId
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequestKey(Key):
+class RunRequestKey(Key, frozen=True):
     """Which run an idempotency key stands for."""
 
     template: ClassVar[str] = "_catalog/run_requests/{fan_out}/{key_hash}.json"
@@ -364,16 +338,14 @@ class RunRequestKey(Key):
     fan_out = property(_fan_out)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRunKey(Key):
+class AskedRunKey(Key, frozen=True):
     """A run that somebody asked for. Upkeep takes it away once what was decided about it is done."""
 
     template: ClassVar[str] = "_catalog/asked_runs/open/{key_hash}.json"
     key_hash: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class AskedVerdictKey(Key):
+class AskedVerdictKey(Key, frozen=True):
     """What was decided about a run that somebody asked for."""
 
     template: ClassVar[str] = "_catalog/asked_runs/decided/{fan_out}/{key_hash}.json"
@@ -381,43 +353,37 @@ class AskedVerdictKey(Key):
     fan_out = property(_fan_out)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedTroubleKey(Key):
+class AskedTroubleKey(Key, frozen=True):
     """What keeps a run that somebody asked for from being started."""
 
     template: ClassVar[str] = "_catalog/asked_runs/troubled/{key_hash}.json"
     key_hash: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRunsKey(Key):
+class OpenRunsKey(Key, frozen=True):
     """Which runs have not ended: what workers and schedulers look at."""
 
     template: ClassVar[str] = "_catalog/open_runs.json"
 
 
-@dataclass(frozen=True, slots=True)
-class PoolKey(Key):
+class PoolKey(Key, frozen=True):
     """Who holds how much of a pool. A pool may be called anything, so its name is hashed."""
 
     template: ClassVar[str] = "_catalog/pools/{pool}.json"
     pool: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentKey(Key):
+class DeploymentKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/deployments/{deployment}.json"
     deployment: DeploymentId
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentHeadKey(Key):
+class DeploymentHeadKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/deployments/heads/{project}.json"
     project: Word
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleKey(Key):
+class ScheduleKey(Key, frozen=True):
     """How far a schedule is, whether it is paused, and which of its ticks wait for their runs."""
 
     template: ClassVar[str] = "_catalog/schedules/{project}/{schedule}.json"
@@ -425,8 +391,7 @@ class ScheduleKey(Key):
     schedule: ScheduleName
 
 
-@dataclass(frozen=True, slots=True)
-class HeldDecisionKey(Key):
+class HeldDecisionKey(Key, frozen=True):
     """What people decided about an output that was held back, or about rows that were set aside from it."""
 
     template: ClassVar[str] = "_catalog/quarantine/{materialization}/{what}.json"
@@ -434,14 +399,12 @@ class HeldDecisionKey(Key):
     what: Word
 
 
-@dataclass(frozen=True, slots=True)
-class PlanningSnapshotKey(Key):
+class PlanningSnapshotKey(Key, frozen=True):
     template: ClassVar[str] = "_catalog/planning/{snapshot}.json"
     snapshot: PlanningSnapshotId
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicValuesKey(Key):
+class DynamicValuesKey(Key, frozen=True):
     """The values of one dynamic dimension. A dimension may be called anything, so its name is hashed."""
 
     template: ClassVar[str] = "_catalog/dynamic_partitions/{asset}/{dimension}.json"
@@ -449,16 +412,14 @@ class DynamicValuesKey(Key):
     dimension: KeyHash
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepKey(Key):
+class UpkeepKey(Key, frozen=True):
     """What upkeep notes for itself. Nothing depends on it."""
 
     template: ClassVar[str] = "_catalog/upkeep/{name}.json"
     name: Word
 
 
-@dataclass(frozen=True, slots=True)
-class TableMetadataKey(Key):
+class TableMetadataKey(Key, frozen=True):
     template: ClassVar[str] = "data/{slug}-{table}/metadata/{commit_number:05}-{hash}.metadata.json"
     slug: Slug
     table: TableUuid
@@ -466,8 +427,7 @@ class TableMetadataKey(Key):
     hash: MetadataHash
 
 
-@dataclass(frozen=True, slots=True)
-class TableFileKey(Key):
+class TableFileKey(Key, frozen=True):
     """A file of a table: `folder` is data or metadata, and what lies below is the writing engine's choice."""
 
     template: ClassVar[str] = "data/{slug}-{table}/{folder}/{file}"
@@ -481,8 +441,7 @@ class TableFileKey(Key):
             raise InvalidInput(f"{self.file!r} is the name of a commit's metadata file", hint="use TableMetadataKey")
 
 
-@dataclass(frozen=True, slots=True)
-class ViewMetadataKey(Key):
+class ViewMetadataKey(Key, frozen=True):
     template: ClassVar[str] = "views/{slug}-{view}/metadata/{commit_number:05}-{hash}.metadata.json"
     slug: Slug
     view: ViewUuid

@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -33,7 +34,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Unavailable
 from arco.kernel.ids import UlidSource, clip
-from arco.kernel.limits import LOCAL_FOLDER_THREADS, LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
+from arco.kernel.limits import KEYS_CHECKED_KEPT_MAX, LOCAL_FOLDER_THREADS, LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
 from arco.storage.disk import Disk, FileStat, RealDisk
 from arco.storage.folders import Folders, Together, in_turn
 from arco.storage.heads import Heads
@@ -90,6 +91,7 @@ class LocalFiles:
         self._temporary_numbers = itertools.count()
         self._held: int | None = None
         self._opening = threading.Lock()
+        self._path = lru_cache(KEYS_CHECKED_KEPT_MAX)(self._path_of)
 
     # Reading
 
@@ -213,7 +215,7 @@ class LocalFiles:
 
     # Folders, temporaries, locks
 
-    def _path(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
         return f"{self._root}/{check_key(key)}"
 
     def _lock_path(self, path: str) -> str:

@@ -14,7 +14,7 @@ from arco.kernel.errors import AskOperator, FixRequest, InvalidInput
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX, VERIFY_READ_BYTES_MAX
 from arco.kernel.scope import Scope
 from arco.storage.cas import Codec, decoded
-from arco.storage.findings import Progress, Report, nobody
+from arco.storage.findings import Progress, Report, nobody, way_out
 from arco.storage.keys import Key, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Listed, Object, ObjectStore
@@ -72,7 +72,7 @@ class Look:
             self.find(code, found.info.key, f"it does not parse: {error}", todo)
             return False
         except (AskOperator, FixRequest) as error:
-            self.find(code, found.info.key, error.message, todo)
+            self.find(code, found.info.key, error.message, way_out(error, todo))
             return False
         return True
 

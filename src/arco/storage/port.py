@@ -11,10 +11,11 @@ dies by a tombstone swung with `Matches`; upkeep removes the tombstone later.
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import NewType, Protocol, runtime_checkable
+
+import msgspec
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
@@ -24,18 +25,15 @@ Version = NewType("Version", str)
 """What a store says about one write of one object: an ETag or a generation. Compared for equality, never read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Always:
+class Always(msgspec.Struct, frozen=True):
     """Write whatever is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """Write only if no object has this key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(msgspec.Struct, frozen=True):
     """Write only if the object still is this version."""
 
     version: Version
@@ -44,22 +42,19 @@ class Matches:
 Condition = Always | Absent | Matches
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(msgspec.Struct, frozen=True):
     """Stored. `version` is None if it was stored and has been overwritten since."""
 
     version: Version | None
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """Not stored, and never will be: the condition did not hold."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """The reply did not say. The write may be stored, or may still arrive."""
 
     reason: str
@@ -68,8 +63,7 @@ class Unknown:
 Outcome = Landed | Lost | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+class ObjectInfo(msgspec.Struct, frozen=True, gc=False):
     """What a store knows of an object without its bytes. `modified_ms` is by the store's clock."""
 
     key: str
@@ -78,8 +72,7 @@ class ObjectInfo:
     modified_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(msgspec.Struct, frozen=True):
     """An object's bytes with the version they belong to."""
 
     info: ObjectInfo
@@ -90,8 +83,7 @@ class Object:
         return self.info.version
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """One line of a listing. It has no version: not every store's listing gives one that a write accepts."""
 
     key: str
@@ -99,8 +91,7 @@ class Listed:
     modified_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Some keys, and where to go on (None: nothing follows).
 
     The keys of one folder come in the order of their bytes. Where a folder stands among its siblings is the store's own
@@ -180,6 +171,11 @@ def check_key(key: str) -> str:
 def is_key(key: str) -> bool:
     """Whether an object can have this name."""
     return _objection(key) is None
+
+
+def objection(key: str) -> str | None:
+    """Why no object can have this name, for whoever knows what people call the thing; None if one can."""
+    return _objection(key)
 
 
 def check_range(start: int, length: int) -> None:

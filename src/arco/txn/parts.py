@@ -45,6 +45,11 @@ class Staged:
     def uuid(self) -> str:
         return self.entry.uuid
 
+    @property
+    def is_unchanged(self) -> bool:
+        """The table takes part as it is: nobody may change it before the decision."""
+        return self.metadata is self.base.metadata
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -77,7 +82,6 @@ class Parts:
         """Compute one table's change on a base, and write its file beside the receipts of what it is based on."""
         base, metadata = await self._computed(entry, changes, warm=warm)
         if metadata is base.metadata:
-            # Nothing changes, and the table takes part: nobody may change it before the decision.
             await self._ws.receipts.ensure_published(base.pointer.value)
             return Staged(entry, base, metadata, base.pointer.value.published[-1])
         number = base.pointer.value.commit_number + 1

@@ -78,9 +78,29 @@ def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
     if len(wanted) > tables_max:
         raise InvalidInput(
             f"a transaction over {len(wanted)} tables, more than {tables_max}",
-            hint="split it, or start the server with a higher limit",
+            hint="split it, or start the server with --transaction-tables",
         )
+    _refuse_one_identity_twice(wanted)
     return wanted
+
+
+def _refuse_one_identity_twice(wanted: Wanted) -> None:
+    """Of two names for one new table one would be left out, and the answer say that both are there."""
+    names: dict[str, Place] = {}
+    for place, uuid in _assigned(wanted):
+        other = names.setdefault(uuid, place)
+        if other != place:
+            raise InvalidInput(
+                f"{dotted(*other)} and {dotted(*place)} are both created with the uuid {uuid}",
+                hint="stage each table by itself, and send its own assign-uuid",
+            )
+
+
+def _assigned(wanted: Wanted) -> list[tuple[Place, str]]:
+    """What the request creates, as far as it says, by name."""
+    firsts = ((place, changes[0]) for place, changes in wanted.items())
+    found = [(place, assigned_uuid(first)) for place, first in firsts if requirements.creates(first.requirements)]
+    return [(place, uuid) for place, uuid in found if uuid is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +136,7 @@ class _Request:
         if self._ws.tier1.held is None:
             await self._known(self._ws.tier1.current())
         existing = [entry.uuid for entry in self._found()]
-        tables = [*existing, *self._created()]
+        tables = [*existing, *(uuid for _, uuid in _assigned(self._wanted))]
         async with AsyncExitStack() as lines:
             for uuid in sorted(existing):
                 # In one order for all, so that nobody of this process waits for one who waits for him.
@@ -163,11 +183,6 @@ class _Request:
         names = self._ws.tier1.names
         found = (names.find(levels, name, Kind.TABLE) for levels, name in self._wanted)
         return [entry for entry in found if entry is not None]
-
-    def _created(self) -> list[str]:
-        """What the request creates, as far as it says."""
-        firsts = (changes[0] for changes in self._wanted.values() if requirements.creates(changes[0].requirements))
-        return [uuid for uuid in map(assigned_uuid, firsts) if uuid is not None]
 
     async def _resolve(self, *, warm: bool) -> dict[Place, Entry | None]:
         """The tables that the names mean, None for one to be created. None is missed on what is only remembered."""
@@ -235,6 +250,7 @@ class _Request:
             held.value,
             status=Status.COMMITTED,
             parts=tuple(one.part for one in prepared),
+            unchanged=tuple(one.staged.uuid for one in prepared if isinstance(one, Prepared) and one.staged.is_unchanged),
             decided_ms=self._ws.clock.now_ms(),
         )
         outcome = await self._ws.records.object(held.value.tx_id).swap(held, decided)

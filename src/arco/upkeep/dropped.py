@@ -16,11 +16,15 @@ from arco.upkeep.sweep import Sweep
 
 AUTHOR = Author("arco upkeep")
 
+UNREGISTERED = "it was unregistered: its files are not Arco's any more"
+
 
 async def collect(sweep: Sweep) -> None:
     for dropped in list((await sweep.parts.tier1.current()).names.dropped.values()):
         sweep.tally.looked_at += 1
-        if not dropped.purge:
+        if dropped.unregistered:
+            sweep.keep(UNREGISTERED)
+        elif not dropped.purge:
             sweep.keep("it was dropped without purge")
         elif sweep.now_ms - dropped.dropped_ms <= (UNDROP_HOLD_S + UPKEEP_CLOCKS_S) * 1000:
             sweep.keep("it can still be restored")
@@ -32,6 +36,9 @@ async def collect(sweep: Sweep) -> None:
 async def purge(sweep: Sweep, dropped: Dropped) -> None:
     """Take a table off the list of what can be restored."""
     entry = dropped.entry
+    if dropped.unregistered:
+        sweep.keep(UNREGISTERED)
+        return
     if entry.format is not Format.ICEBERG:
         sweep.keep("its files are not Arco's")
         return

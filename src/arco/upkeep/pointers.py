@@ -3,6 +3,7 @@
     never named, its identity says its time   files, then the pointer: that identity can never be created any more
     never named, any other identity           buried: whoever comes with the same identity again finds it taken
     a tombstone without a name                its table was purged: the files go, the tombstone stays
+    one of a table that was unregistered      its files are not Arco's any more: everything stays
 
 The boundary of tier 1 is raised before the names are read (U1), and only then is a pointer without a name known to be litter. A
 tombstone stays because a request to delete it could arrive after somebody registered the same identity anew: the new table would
@@ -18,6 +19,7 @@ from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held
 from arco.storage.keys import PointerKey
 from arco.storage.port import Listed
+from arco.upkeep.dropped import UNREGISTERED
 from arco.upkeep.own_files import empty_folder
 from arco.upkeep.places import Places, is_named, own_folder
 from arco.upkeep.sweep import STRANGE, YOUNG, Sweep
@@ -60,6 +62,8 @@ class _Nameless:
             return
         if pointer.value.pending is not None:
             sweep.keep("a transaction has not decided about it")
+        elif pointer.value.tombstone is not None and pointer.value.tombstone.unregistered:
+            sweep.keep(UNREGISTERED)
         elif pointer.value.tombstone is not None:
             await self._empty(pointer.value, "of a table that was purged")
             sweep.keep("a tombstone: its identity stays taken")

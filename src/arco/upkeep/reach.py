@@ -6,7 +6,7 @@
 
 Names are compared by what comes after the table's own folder, whatever a client calls the root, and however it spells special
 characters: two names that could mean one file are one name. What is named in a way that is not understood is an error, and then
-nothing of the table goes.
+nothing of the table goes; nor does anything while one of these versions cannot be read (`versions.py`).
 
 Names are held as digests: sixteen bytes each, so that a table of a million files fits into memory.
 """

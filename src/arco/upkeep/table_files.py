@@ -18,21 +18,24 @@ from arco.catalog.staging import decode_intent
 from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import Conflict, CorruptObject, InvalidInput
+from arco.iceberg.updates import PREVIOUS_VERSIONS_DEFAULT, PREVIOUS_VERSIONS_PROPERTY
+from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound
+from arco.kernel.ids import clip
 from arco.kernel.limits import ORPHAN_FILE_S, UPKEEP_FILES_MAX
 from arco.storage.keys import StagedIntentKey
 from arco.storage.port import Listed
-from arco.upkeep.maintained import EXPIRE_SNAPSHOTS, ORPHAN_FILES, Maintained, maintained
+from arco.upkeep.maintained import DELETE_METADATA, EXPIRE_SNAPSHOTS, ORPHAN_FILES, Maintained, maintained
 from arco.upkeep.open_runs import OpenRuns
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.reach import Folder, Reach, listed_in, live_in, read_each, statistics_of
 from arco.upkeep.sweep import YOUNG, Sweep
-from arco.upkeep.versions import KEPT_MS, Versions, number_of
+from arco.upkeep.versions import KEPT_MS, HistoryEnds, Versions, is_missed, number_of
 
 _MADE = re.compile(r"(?:^|/)([0-9A-HJKMNP-TV-Z]{26})[/-]")
 _VERSIONS_MAX = 200
 """Versions of one table whose expired snapshots are looked for in one pass. What stays behind them is an orphan."""
 
+_RESTORE = "restore it from a copy, or run upkeep again a day after the version that came next: nobody needs it then"
 _NAMED = "a version of its table in reach names it"
 
 
@@ -51,7 +54,23 @@ async def collect(sweep: Sweep) -> None:
 
 async def _collect(sweep: Sweep, table: Maintained, folder: str) -> None:
     with sweep.apart(table.name, "what its table names is not known, so nothing of it goes"):
-        await _Garbage(sweep, table, folder).collect()
+        try:
+            await _Garbage(sweep, table, folder).collect()
+        except HistoryEnds as end:
+            if await is_missed(sweep, table.entry.uuid, end.location):
+                raise NotFound(f"{clip(end.location, 300)} is gone, and its table names it", hint=_RESTORE) from end
+            sweep.keep("what its table named within the day is not known, so nothing of it goes")
+            sweep.tally.notes.append(_unknown(table))
+
+
+def _unknown(table: Maintained) -> str:
+    """No damage: clients may delete what the log no longer names. It ends when a day's versions are in the log."""
+    kept = table.metadata.properties.get(PREVIOUS_VERSIONS_PROPERTY, str(PREVIOUS_VERSIONS_DEFAULT))
+    return (
+        f"{table.name}: not all versions of the last day can be read, so no file of it goes now; "
+        f"set {PREVIOUS_VERSIONS_PROPERTY} ({kept} now) to more than it has commits in a day: "
+        f"where {DELETE_METADATA} is on, PyIceberg deletes all others at once"
+    )
 
 
 class _Garbage:

@@ -45,6 +45,7 @@ from arco_sim.world import Env, World
 HEADS = (Head.ICEBERG, Head.SEARCH)
 _TABLE = TableUuid("0b54c2a4-6d6e-4c1e-9f0a-5a1c0d2e3f40")
 _TRIES_MAX = 8
+_ROUNDS_MAX = 200
 _TIGHT = Settings(
     batches=Batches(segments=3, receipts=2), caps=Caps(files=3, age_s=100_000), lists_max=3, crowd_max=2, grace_s=0
 )
@@ -188,11 +189,19 @@ class FoldScenario:
         folding = open_folding(env)
         try:
             for head in HEADS:
-                await folding.catch_up(head)
+                await _caught_up(world, folding, head)
             await folding.heads.publish_cut()
             await FoldAudit(world, env, folding).check(HEADS)
         except ArcoError as error:
             violate(world, invariants.UNEXPECTED, f"what is stored cannot be folded or read: {error.one_line()}")
+
+
+async def _caught_up(world: World, folding: Folding, head: Head) -> None:
+    """Nobody else is at work: who folds again what was folded would never come to an end."""
+    for _ in range(_ROUNDS_MAX):
+        if not (await folding.round(head)).more:
+            return
+    violate(world, invariants.NOTHING_DOUBLED, f"{head} is folded for the {_ROUNDS_MAX}th time and there is still more")
 
 
 def open_folding(env: Env, *, listing: bool = True) -> Folding:

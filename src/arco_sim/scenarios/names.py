@@ -9,6 +9,7 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
+from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.model import Format, Kind
@@ -150,7 +151,9 @@ class Work:
 
     async def do(self) -> Any:
         if not self.request.known:
-            known = await self.decide()
+            with doubt():
+                # Only looking around for something to ask for: silence here is nobody's word that nothing was done.
+                known = await self.decide()
             self.request.known = self.request.known or known
         body = self.request.known["body"]
         key = RequestKey(self.request.key, self.request.kind, request_hash(body))

@@ -82,7 +82,8 @@ def test_hazard_12_only_upkeep_deletes():
         # An entry of a manifest that says "no longer part of the table" is no deletion; the socket of a process is no object.
         if ast.unparse(node.func.value) != "writer" and path.name != "local_wake_ups.py"
         # The mover of the fold takes a segment from one name to another, and only after its copy is there (hazard 15).
-        if path.relative_to(SOURCE).as_posix() != "fold/moving.py"
+        # A reader's own copies of files that lie in the bucket are no objects.
+        if path.relative_to(SOURCE).as_posix() not in ("fold/moving.py", "read/files.py")
     ]
     assert not found
 

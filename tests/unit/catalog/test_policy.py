@@ -18,6 +18,12 @@ def policy(*prefixes: str) -> LocationPolicy:
     return LocationPolicy.of(prefixes, SystemClock(), SeededEntropy("policy"), "s3://lake/here", KEYS)
 
 
+@pytest.mark.parametrize("prefix", ["file:elsewhere", "file:./elsewhere", "file:~/elsewhere"])
+def test_a_place_from_here_is_no_place(prefix):
+    with pytest.raises(InvalidInput, match="cannot be allowed"):
+        policy(prefix)
+
+
 @pytest.mark.parametrize(
     ("prefix", "location", "key"),
     [

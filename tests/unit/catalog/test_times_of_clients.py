@@ -99,7 +99,7 @@ async def test_a_view_file_without_the_time_of_its_version_is_not_registered():
         Absent(),
     )
     key = RequestKey("register", "registerView", copied)
-    with pytest.raises(InvalidInput, match="not a metadata file"):
+    with pytest.raises(InvalidInput, match="a part of it has no timestamp-ms"):
         await server.catalog.registering_views.register(NAMESPACE, "w", copied, overwrite=False, key=key, author=Author())
 
 

@@ -373,6 +373,22 @@ def test_damage_to_the_state_is_found(whole: Lake, case: str) -> None:
     assert report.findings[0].todo
 
 
+@pytest.mark.parametrize("case", ["a byte of the base", "no base", "a delta that is no Parquet"])
+def test_state_that_can_be_made_again_says_by_what(whole: Lake, case: str) -> None:
+    lake = asyncio.run(whole.copy())
+    asyncio.run(STATE[case][0](lake))
+    (finding,) = asyncio.run(lake.verify()).findings
+    assert "arco verify --repair" in finding.todo
+
+
+def test_what_a_newer_arco_wrote_is_not_to_be_restored(whole: Lake) -> None:
+    lake = asyncio.run(whole.copy())
+    asyncio.run(a_manifest_of_a_newer_version(lake))
+    (finding,) = asyncio.run(lake.verify()).findings
+    assert "pip install --upgrade arco" in finding.todo
+    assert "restore" not in finding.todo
+
+
 def test_many_differences_are_shown_in_part(whole: Lake) -> None:
     async def damaged() -> Lake:
         lake = await whole.copy()
@@ -719,3 +735,21 @@ def test_a_commit_is_hashed_as_it_lies_there() -> None:
         return lake
 
     assert codes(asyncio.run(of_another_version())) == []
+
+
+def test_commits_below_a_break_are_not_said_to_have_never_counted(whole: Lake) -> None:
+    lake = asyncio.run(whole.copy())
+    asyncio.run(an_old_commit_gone(lake))
+    asyncio.run(a_byte_of_the_base(lake))
+    report = asyncio.run(lake.verify())
+    assert report.counts["commits_beside_the_chain"] == 0
+    assert report.counts["commits_not_looked_at"] == 2
+    (altered,) = [finding for finding in report.findings if finding.code == "state_altered"]
+    assert "the chain of commits is broken" in altered.todo
+
+
+def test_the_chain_is_promised_where_it_is_whole(whole: Lake) -> None:
+    lake = asyncio.run(whole.copy())
+    asyncio.run(a_byte_of_the_base(lake))
+    (altered,) = [finding for finding in asyncio.run(lake.verify()).findings if finding.code == "state_altered"]
+    assert altered.todo == "run arco verify --repair, which makes it again from the chain of commits"

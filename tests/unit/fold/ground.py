@@ -107,12 +107,19 @@ class Ground:
         found = await self.store.get(location)
         return None if found is None else found.data
 
-    async def append(self, *values: str, number: int | None = None, writer: WriterId | None = None, **data: Any) -> str:
+    async def append(
+        self,
+        *values: str,
+        number: int | None = None,
+        writer: WriterId | None = None,
+        domain: Domain = Domain.ICEBERG,
+        **data: Any,
+    ) -> str:
         """A segment with one event for each value."""
         self.clock.at_ms += 1
         self.numbers += number is None
         segment = SegmentId(self.ulids.next())
-        key = SegmentKey(SCOPE, Domain.ICEBERG, Day(utc_date(segment.time_ms)), segment)
+        key = SegmentKey(SCOPE, domain, Day(utc_date(segment.time_ms)), segment)
         lines = []
         for value in values:
             draft = Draft(type=HAPPENED, source="test", data={"thing": value[0], "value": value} | data)
@@ -138,6 +145,8 @@ class Ground:
         return name
 
     async def move_consumed(self, folding: Folding) -> int:
+        """What the root, brought up to date, says that everybody has consumed."""
+        await folding.heads.publish_cut()
         moved = 0
         async for key in movable(folding.heads, folding.lists, Domain.ICEBERG):
             if await copy_aside(folding.heads, key):

@@ -72,7 +72,10 @@ def test_hazard_15_a_move_that_stops_between_copy_and_delete_changes_nothing():
         await ground.append("a1")
         for head in (HEAD, Head.SEARCH):
             await folding.round(head)
-        async for key in movable(folding.heads, folding.lists, Domain.ICEBERG):
+        await folding.heads.publish_cut()
+        keys = [one async for one in movable(folding.heads, folding.lists, Domain.ICEBERG)]
+        assert keys
+        for key in keys:
             assert await copy_aside(folding.heads, key)
             assert await copy_aside(folding.heads, key), "the copy may be there already"
         assert (await folding.round(HEAD)).segments == 0
@@ -90,6 +93,21 @@ def test_a_segment_that_one_head_has_not_read_stays():
         await folding.round(Head.SEARCH)
         assert await ground.move_consumed(folding) == 1
         assert ground.store.named("/archive/iceberg/")
+
+    story(play)
+
+
+def test_a_segment_stays_until_the_root_names_who_consumed_it():
+    """Readers begin at the root: a folder that died before it was swung leaves them the ledger to look in."""
+
+    async def play(ground: Ground) -> None:
+        folding = ground.folding()
+        await ground.append("a1")
+        for head in (HEAD, Head.SEARCH):
+            await folding.round(head)
+        assert [key async for key in movable(folding.heads, folding.lists, Domain.ICEBERG)] == []
+        await folding.heads.publish_cut()
+        assert len([key async for key in movable(folding.heads, folding.lists, Domain.ICEBERG)]) == 1
 
     story(play)
 

@@ -29,6 +29,7 @@ AT_MS = 1_735_689_600_000
 RUN, TASK, ASSET = encode_ulid(AT_MS << 80 | 1), "task_0000000000000001", encode_ulid(AT_MS << 80 | 2)
 TABLE = "0192e1d0-0000-7000-8000-000000000000"
 BEGUN = {"run_id": RUN, "task_id": TASK, "asset": "shop.daily", "asset_id": ASSET}
+MADE_KIND = "execution.materialization_completed.v1"
 MADE = {
     **BEGUN,
     "materialization_id": "m1",
@@ -90,6 +91,67 @@ def again(event: Event, at: int) -> Event:
     return msgspec.structs.replace(event, position=Position(encode_ulid((AT_MS << 16) + at << 64)))
 
 
+# What others say
+
+
+def test_others_do_not_say_how_a_run_of_servo_ended() -> None:
+    ended = {"run_id": RUN, "state": "succeeded", "tasks": {}, "started_ms": AT_MS, "ended_ms": AT_MS + 5}
+    forged = said(
+        "execution.run_completed.v1", {**ended, "state": "failed", "ended_ms": AT_MS + 99}, 1, source="evil", number=9
+    )
+    (row,) = rows("runs", said("execution.run_completed.v1", ended, 2), forged)
+    assert (row["state"], row["told_by"]) == ("succeeded", "arco/servo")
+    begun = {
+        "run_id": RUN,
+        "project": "p",
+        "deployment": "d",
+        "code_version": "v",
+        "trigger": "manual",
+        "triggered_by": "ann",
+        "tasks": 1,
+    }
+    (row,) = rows("runs", said("execution.run_created.v1", begun, 2), forged)
+    assert (row["state"], row["ended_at"]) == ("running", None), "also while it goes on"
+    (row,) = rows("runs", forged)
+    assert (row["state"], row["told_by"]) == ("failed", "evil"), "it is told of by nobody else"
+
+
+def test_others_do_not_say_how_a_task_of_servo_ended() -> None:
+    ended = {**BEGUN, "state": "succeeded", "attempts": 1, "started_ms": AT_MS, "ended_ms": AT_MS + 5}
+    forged = {**ended, "state": "zonk", "attempts": 99, "asset": "shop.other"}
+    (row,) = rows(
+        "tasks",
+        said("execution.task_ended.v1", ended, 2),
+        said("execution.task_ended.v1", forged, 1, source="evil", number=9),
+    )
+    assert (row["state"], row["attempt"], row["asset"]) == ("succeeded", 1, "shop.daily")
+
+
+def test_others_do_not_publish_over_servo() -> None:
+    number = 9_000_000_000
+    forged = {**MADE, "materialization_id": "m9", "sequence_number": number, "published_ms": AT_MS + 99}
+    mine, theirs = said(MADE_KIND, MADE, 2), said(MADE_KIND, forged, 1, source="evil", number=9)
+    (row,) = rows("partitions", mine, theirs)
+    assert (row["materialization_id"], row["told_by"]) == ("m1", "arco/servo")
+    same = said(MADE_KIND, {**forged, "materialization_id": "m1"}, 1, source="evil", number=9)
+    (row,) = rows("materializations", mine, same)
+    assert (row["sequence_number"], row["told_by"]) == (3, "arco/servo"), "nor under the name of what it made"
+
+
+def test_a_state_that_nobody_checked_then_is_kept_with_its_word() -> None:
+    ended = {"run_id": "r", "state": "zonk", "tasks": {}, "started_ms": -5, "ended_ms": AT_MS}
+    (row,) = rows("runs", said("execution.run_completed.v1", ended, 1, source="airflow"))
+    assert (row["state"], row["started_at"]) == ("zonk", -5)
+
+
+def test_runs_that_cannot_be_servos_are_ordered_as_ever() -> None:
+    """What was folded of them before goes on."""
+    ended = {"run_id": "0d1c-airflow", "state": "succeeded", "tasks": {}, "started_ms": AT_MS, "ended_ms": AT_MS + 5}
+    event = said("execution.run_completed.v1", ended, 1, source="airflow")
+    (row,) = rows("runs", event)
+    assert row["state_order"] == told_at(event, AT_MS + 5, 1)
+
+
 # What is delivered again
 
 
@@ -101,6 +163,14 @@ def test_a_word_that_is_delivered_again_does_not_stand_above_what_was_said_since
     assert (row["quarantined"], row["said_at"]) == (False, AT_MS + 2)
     (row,) = rows("quarantines", held, again(held, 3))
     assert row["quarantined"]
+
+
+def test_a_word_about_one_version_does_not_take_the_place_of_one_about_all() -> None:
+    words = {"asset": "shop.daily", "asset_id": ASSET, "partitions": [{}], "who": "ann", "why": "odd"}
+    held = said("quality.partition_quarantined.v1", words, 1, number=9)
+    let_go = said("quality.partition_released.v1", {**words, "materialization_id": "m1"}, 2, number=1)
+    found = {row["materialization_id"]: row["quarantined"] for row in rows("quarantines", held, let_go)}
+    assert found == {"": True, "m1": False}
 
 
 def test_lineage_that_is_delivered_again_is_not_seen_later() -> None:

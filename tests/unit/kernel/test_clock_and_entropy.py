@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from arco.kernel.clock import SystemClock, utc_date
-from arco.kernel.entropy import SeededEntropy, SystemEntropy
+from arco.kernel.entropy import DrawnAhead, SeededEntropy, SystemEntropy
+from arco.kernel.limits import ENTROPY_DRAWN_BYTES_MAX
 
 DAY_MS = 86_400_000
 MILLISECONDS_IN_2020 = 1_577_836_800_000
@@ -106,3 +107,33 @@ def test_a_fraction_lies_between_nought_and_one(entropy):
     fractions = [entropy.fraction() for _ in range(2000)]
     assert all(0 <= fraction < 1 for fraction in fractions)
     assert len(set(fractions)) > 1900
+
+
+class _Asked:
+    """A source that says how often it was asked."""
+
+    def __init__(self) -> None:
+        self.inner = SeededEntropy(7)
+        self.asked: list[int] = []
+
+    def token_bytes(self, count: int) -> bytes:
+        self.asked.append(count)
+        return self.inner.token_bytes(count)
+
+    def fraction(self) -> float:
+        return self.inner.fraction()
+
+
+def test_what_is_drawn_ahead_is_handed_out_once() -> None:
+    source = _Asked()
+    ahead = DrawnAhead(source)
+    handed_out = [ahead.token_bytes(10) for _ in range(1000)]
+    assert all(len(one) == 10 for one in handed_out)
+    assert len(set(handed_out)) == 1000
+    assert source.asked == [ENTROPY_DRAWN_BYTES_MAX] * 3
+
+
+def test_more_than_is_drawn_ahead_is_asked_for_by_itself() -> None:
+    source = _Asked()
+    assert len(DrawnAhead(source).token_bytes(ENTROPY_DRAWN_BYTES_MAX + 1)) == ENTROPY_DRAWN_BYTES_MAX + 1
+    assert source.asked == [ENTROPY_DRAWN_BYTES_MAX + 1]

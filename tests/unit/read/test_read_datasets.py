@@ -142,6 +142,11 @@ def test_a_dataset_of_a_projects_table_is_the_asset_under_whatever_name_it_has_n
         await send(ground, [dataset("arco", "shop.lines")], [dataset(f"{scheme}://{bucket}", path)])
         reader = await _folded(ground)
         assert await beyond(reader, "other.name", Direction.UPSTREAM) == [("shop.lines", "asset")]
+        (edge,) = (await lineage(reader, "other.name", Direction.UPSTREAM)).edges
+        assert (edge.source, edge.source_called) == ("shop.lines", None)
+        assert (edge.target, edge.target_called) == ("other.name", path), (
+            "by the name of the node, and by the one it was told by"
+        )
         # A name means what it means now: once there is a table of that name, an edge that named it is about it.
         await send(ground, [POSTGRES], [dataset("arco", "shop.late")], run=RUN[:-1] + "2")
         await ground.fold()

@@ -24,7 +24,7 @@ EXPECTED = {
     "ops.sessions": Status.UNHEALTHY,  # past its deadline
     "shop.customers": Status.HEALTHY,
     "shop.dashboard": Status.UNHEALTHY,  # past its deadline
-    "shop.orders": Status.WARNING,  # one of two checks failed
+    "shop.orders": Status.WARNING,  # one of two checks failed, and others wrote to it
     "shop.prices": Status.HEALTHY,
     "shop.raw_orders": Status.UNKNOWN,
     "shop.report": Status.WARNING,  # skipped
@@ -110,11 +110,13 @@ def test_a_held_output_is_explained_by_its_check(ground: Ground) -> None:
 def test_a_check_that_failed_and_held_nothing_back_is_named_and_to_be_reviewed(ground: Ground) -> None:
     found = ground.ask(explain, "shop.orders", NOW_MS)
     assert found.status is Status.WARNING
-    (cause,) = found.causes
+    cause, outside = found.causes
+    assert outside.kind is CauseKind.EXTERNAL_COMMIT
     assert (cause.kind, cause.asset, cause.checks) == (CauseKind.FAILING_CHECKS, "shop.orders", ("unique(order_id)",))
     assert "50.0% of its checks passed" in cause.summary
     assert [(one.priority, one.command) for one in found.recommendations] == [
         (Priority.MEDIUM, "arco assets shop.orders"),
+        (Priority.MEDIUM, "arco run shop.orders --force"),
         (Priority.LOW, "arco runs"),
     ]
     assert found.recommendations[0].action == "review failing checks: unique(order_id)"

@@ -10,13 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from arco.fold.archiving import copy_aside, movable
+from arco.fold.finding import Finder
 from arco.fold.folding import Folding
 from arco.fold.heads import Heads
 from arco.fold.passes import fold_pass
 from arco.fold.tables import MATERIALIZATIONS, PARTITIONS
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import BeyondReach, CorruptObject, InvalidInput, NotFound
-from arco.kernel.ids import RunId
+from arco.kernel.errors import BeyondReach, Busy, CorruptObject, InvalidInput, NotFound
+from arco.kernel.ids import EventId, RunId
+from arco.kernel.limits import FRESH_LOOKS_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.drafts import Draft
@@ -37,13 +40,14 @@ from arco.ledger.run_entries import RunCreated as RunEntry
 from arco.ledger.run_entries import Trigger
 from arco.ledger.run_log import RunLog
 from arco.ledger.run_outline import Outline
+from arco.read.binding import Ingestion
 from arco.read.cut import Cut
 from arco.read.files import Files
 from arco.read.library import Binding, Library
 from arco.read.reader import Reader
 from arco.read.runs import run as run_page
 from arco.read.runs import run_outputs
-from arco.storage.keys import Domain, RunPlanKey
+from arco.storage.keys import Domain, Head, RunPlanKey
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Absent
 from fixtures.state.arrow_work import ArrowWork
@@ -75,6 +79,14 @@ class Ground:
     async def fold(self) -> str:
         self.clock.at_ms += 1000
         return str((await fold_pass(self.folding)).root.manifest.snapshot)  # type: ignore[union-attr]
+
+    async def fold_and_move(self) -> None:
+        """All that lies in the ledger is consumed, and in the archive."""
+        await self.fold()
+        for domain in Domain:
+            for key in [one async for one in movable(self.heads, self.folding.lists, domain)]:
+                assert await copy_aside(self.heads, key)
+                await self.store.delete(str(key))
 
     async def published(self, binding: Binding | None = None) -> list[str]:
         """The materializations that a state has."""
@@ -157,14 +169,19 @@ def test_the_current_state_is_what_was_folded_and_a_fresh_one_has_the_rest(tmp_p
     run(test, tmp_path)
 
 
+async def logged(ground: Ground, *told: Draft) -> None:
+    """Events that a run owes the ledger."""
+    plan = msgspec.json.encode({"spec": {"tasks": [{"id": "t1", "depends_on": []}]}})
+    await ground.store.put(str(RunPlanKey(SCOPE, RunId(RUN))), plan, Absent())
+    log = RunLog(ground.store, SCOPE, RunId(RUN), Outline.of_plan(plan), ground.clock, SeededEntropy(2))
+    entry = RunEntry(plan_id="p", tasks=1, trigger=Trigger.MANUAL, who="me", max_parallelism=1, events=told)
+    assert await log.append([entry])
+
+
 def test_a_fresh_state_has_what_a_run_has_not_told_the_ledger_yet(tmp_path: Path) -> None:
     async def test(ground: Ground) -> None:
-        plan = msgspec.json.encode({"spec": {"tasks": [{"id": "t1", "depends_on": []}]}})
-        await ground.store.put(str(RunPlanKey(SCOPE, RunId(RUN))), plan, Absent())
-        log = RunLog(ground.store, SCOPE, RunId(RUN), Outline.of_plan(plan), ground.clock, SeededEntropy(2))
         told = (created(), begun("t1"), made("m1"))
-        entry = RunEntry(plan_id="p", tasks=1, trigger=Trigger.MANUAL, who="me", max_parallelism=1, events=told)
-        assert await log.append([entry])
+        await logged(ground, *told)
         assert await ground.published() == []
         assert await ground.published(Binding(fresh=True)) == ["m1"]
         # Delivered in part, it is told by both, and is there once.
@@ -184,6 +201,57 @@ def test_a_fresh_state_follows_the_same_rules(tmp_path: Path) -> None:
         rows = await reader.rows(f"SELECT materialization_id FROM {await reader.relation(PARTITIONS, ASSET)}")
         assert rows == [{"materialization_id": "newer"}]
         reader.close()
+
+    run(test, tmp_path)
+
+
+def test_a_fresh_state_has_what_is_folded_and_moved_aside_while_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(ground: Ground) -> None:
+        await ground.happened(made("m1"))
+        await ground.fold()
+        await ground.happened(made("m2", task="t2"))
+        find, done = Finder.find, []
+
+        async def overtaken(self: Finder, head: Head, consumed: Any, *, receipts: bool) -> Any:
+            if head is Head.EXECUTION and not done:
+                done.append(head)
+                await ground.fold_and_move()
+            return await find(self, head, consumed, receipts=receipts)
+
+        monkeypatch.setattr(Finder, "find", overtaken)
+        assert await ground.published(Binding(fresh=True)) == ["m1", "m2"]
+        assert done
+
+    run(test, tmp_path)
+
+
+def test_a_fresh_state_has_what_is_moved_aside_after_it_was_listed(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        await ground.happened(made("m1"))
+        found = await ground.library._tails.find()
+        await ground.fold_and_move()
+        assert len((await ground.library._tails.rows(found)).rows["materializations"]) == 1
+
+    run(test, tmp_path)
+
+
+def test_a_fresh_state_that_is_moved_on_at_every_look_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(ground: Ground) -> None:
+        find, asked = Finder.find, []
+
+        async def overtaken(self: Finder, head: Head, consumed: Any, *, receipts: bool) -> Any:
+            if head is Head.EXECUTION and not receipts and self is ground.library._tails._unfolded._finder:
+                asked.append(head)
+                await ground.happened(made(f"m{len(asked)}", task=f"t{len(asked)}"))
+                await ground.fold()
+            return await find(self, head, consumed, receipts=receipts)
+
+        monkeypatch.setattr(Finder, "find", overtaken)
+        with pytest.raises(Busy):
+            await ground.published(Binding(fresh=True))
+        assert len(asked) == FRESH_LOOKS_MAX
 
     run(test, tmp_path)
 
@@ -259,6 +327,96 @@ def test_a_run_has_three_answers(tmp_path: Path) -> None:
         assert await ground.published(of_run) == ["m1", "m2"]
         outputs = await run_outputs(opened.reader, RUN)
         assert sorted(one.materialization_id for one in outputs.outputs) == ["m1", "m2"]
+
+    run(test, tmp_path)
+
+
+def test_a_run_that_goes_on_is_there_in_part_once_an_output_is(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        of_run = Binding(as_of_run=RUN)
+        await ground.happened(created(tasks=2), begun("t1"))
+        await ground.fold()
+        with pytest.raises(NotFound, match=f"no output of run {RUN} is folded yet"):
+            await ground.library.open(of_run)
+        await ground.happened(made("m1"))
+        newest = await ground.fold()
+        opened = await ground.library.open(of_run)
+        assert (opened.ingestion, opened.reader.cut.snapshot_id) == (Ingestion.PART, newest)
+        assert opened.warning == f"run {RUN} has not ended in what is folded: outputs of it may be missing"
+        assert await ground.published(of_run) == ["m1"]
+
+    run(test, tmp_path)
+
+
+def test_a_run_that_has_ended_and_has_no_output_there_is_waited_for(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        await ground.happened(created(), begun("t1"), completed())
+        await ground.fold()
+        with pytest.raises(NotFound, match="no output of run"):
+            await ground.library.open(Binding(as_of_run=RUN))
+        await ground.happened(completed(OTHER, succeeded=0))
+        await ground.fold()
+        assert (await ground.library.open(Binding(as_of_run=OTHER))).ingestion is Ingestion.WHOLE
+
+    run(test, tmp_path)
+
+
+def by_others(draft: Draft, **said: Any) -> Draft:
+    """The same, as another system says it."""
+    event = EventId(derived_event_id(9, str(draft.id)))
+    return msgspec.structs.replace(draft, source="evil", id=event, data={**draft.data, **said})
+
+
+def test_others_do_not_end_a_run_of_servo(tmp_path: Path) -> None:
+    """Neither before Servo has said anything of it, nor after."""
+
+    async def test(ground: Ground) -> None:
+        of_run = Binding(as_of_run=RUN)
+        failed = by_others(completed(), state="failed", ended_ms=9_000_000)
+        await ground.happened(failed)
+        await ground.fold()
+        assert (await ground.library.open(of_run)).ingestion is Ingestion.WHOLE, "nobody else has spoken of it"
+        await ground.happened(created(tasks=2), begun("t1"), begun("t2"), made("m1"))
+        await ground.fold()
+        assert (await ground.library.open(of_run)).ingestion is Ingestion.PART
+        page = await run_page((await ground.library.open()).reader, RUN)
+        assert (page.run.state, page.run.told_by, page.run.ended_at) == ("running", "arco/servo", None)
+        await ground.happened(made("m2", task="t2"), completed(succeeded=2))
+        whole = await ground.fold()
+        await ground.happened(by_others(begun("t3"), attempt=99), by_others(failed, ended_ms=99_000_000))
+        await ground.fold()
+        opened = await ground.library.open(of_run)
+        assert (opened.ingestion, opened.reader.cut.snapshot_id) == (Ingestion.WHOLE, whole), "not what others ended first"
+        page = await run_page((await ground.library.open()).reader, RUN)
+        assert (page.run.state, page.run.told_by) == ("succeeded", "arco/servo")
+
+    run(test, tmp_path)
+
+
+def test_a_fresh_state_reads_the_log_of_a_run_that_others_have_ended(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        await logged(ground, created(), begun("t1"))
+        await ground.happened(by_others(completed(), state="failed"))
+        await ground.fold()
+        opened = await ground.library.open(Binding(fresh=True))
+        assert (await run_page(opened.reader, RUN)).run.state == "running"
+
+    run(test, tmp_path)
+
+
+def test_outputs_of_a_run_are_what_servo_says(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        mine, forged = (
+            made("m1", sequence_number=4),
+            by_others(made("m9"), sequence_number=9_000_000_000, published_ms=9_000),
+        )
+        await ground.happened(created(), begun("t1"), forged, mine, completed())
+        await ground.fold()
+        reader = (await ground.library.open()).reader
+        found = await run_outputs(reader, RUN)
+        assert [one.materialization_id for one in found.outputs] == ["m1"]
+        current = await reader.rows(f"SELECT materialization_id AS id, told_by FROM {await reader.relation(PARTITIONS)}")
+        assert current == [{"id": "m1", "told_by": "arco/servo"}]
 
     run(test, tmp_path)
 

@@ -76,7 +76,7 @@ def test_a_partition_that_is_not_there_is_answered_with_a_near_one(ground: Groun
     with pytest.raises(NotFound) as refused:
         ground.ask(versions, "shop.orders", "date=d:2025-04-01")
     assert "date=d:2025-03" in refused.value.hint
-    with pytest.raises(InvalidInput, match="partition key"):
+    with pytest.raises(InvalidInput, match="names no dimension of its partitions"):
         ground.ask(versions, "shop.orders", "yesterday")
 
 

@@ -20,7 +20,7 @@ from arco.ledger.appender import Appender
 from arco.ledger.catalog_events import ASSET_DEPLOYED, AssetDeployed
 from arco.ledger.drafts import Draft
 from arco.ledger.payloads import derived_event_id
-from arco.read.assets import AssetLine, Filter, asset, assets, health_list
+from arco.read.assets import MADE_HERE, AssetLine, Filter, asset, assets, health, health_list
 from arco.read.diff_snapshots import snapshot_diff
 from arco.read.graph import Direction
 from arco.read.health import Status
@@ -120,8 +120,14 @@ def test_a_table_is_listed_by_its_name_until_it_is_dropped(tmp_path: Path) -> No
         await lake.catalog.tables.undrop(restored, *ORDERS, lake.key(), Author())
         await ground.fold()
         assert await ground.names() == ["shop.orders", "shop.recent"]
-        # Health and deadlines are a project's.
-        assert (await health_list(await ground.reader(), lake.clock.now_ms())).health == ()
+        # Their health is listed as it is given for one of them; what is measured is what projects made.
+        reader, now_ms = await ground.reader(), lake.clock.now_ms()
+        listed = (await health_list(reader, now_ms)).health
+        assert [one.asset for one in listed] == ["shop.orders", "shop.recent"]
+        assert listed == tuple(
+            [one for name in await ground.names() for one in (await health(reader, name, now_ms)).health]
+        )
+        assert (await health_list(reader, now_ms, MADE_HERE)).health == ()
 
     run(test, tmp_path)
 

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from arco.fold import tables as t
+from arco.fold.arrow_joins import joined
+from arco.fold.arrow_rows import arrow_table, conformed
 from arco.read.assets import health
 from arco.read.causes import CauseKind
 from arco.read.explain import explain
@@ -21,12 +24,10 @@ FIRST, END = 0, 2
 WHY = "prices of the old list"
 
 
-def say(world: World, first: int, end: int, at_ms: int, *, quarantined: bool, version: str | None = None) -> None:
+def say(world: World, first: int, end: int, at_ms: int, *, quarantined: bool, version: str | None = "") -> None:
     ranges = json.dumps(days(first, end))
-    world.add(
-        t.QUARANTINES, {"asset_id": world.ids[ASSET], "partitions": ranges}, "said", asset=ASSET, quarantined=quarantined,
-        who="ann", why=WHY, materialization_id=version, said_at=at_ms,
-    )  # fmt: skip
+    key = {"asset_id": world.ids[ASSET], "partitions": ranges, "materialization_id": version}
+    world.add(t.QUARANTINES, key, "said", asset=ASSET, quarantined=quarantined, who="ann", why=WHY, said_at=at_ms)
 
 
 @pytest.fixture(params=["base", "tail"])
@@ -87,3 +88,33 @@ def test_a_word_about_one_version_ends_with_it(story: Any) -> None:
     say(world, END - 1, END, NOW_MS - 3_000, quarantined=True, version=current.materialization_id)
     say(world, FIRST, FIRST + 1, NOW_MS - 3_000, quarantined=True, version="an older one")
     assert quarantined(story(world)) == [day_key(END - 1)]
+
+
+def test_a_word_about_one_version_leaves_what_was_said_of_all(story: Any) -> None:
+    world = told()
+    current = [one for one in world.publishes if one.asset == ASSET][-1]
+    say(world, FIRST, END, NOW_MS - 4_000, quarantined=True)
+    say(world, FIRST, END, NOW_MS - 3_000, quarantined=False, version="one that nobody has")
+    assert quarantined(story(world)) == [day_key(one) for one in range(FIRST, END)]
+    say(world, FIRST, END, NOW_MS - 2_000, quarantined=False, version=current.materialization_id)
+    let_go = set(current.keys)
+    assert quarantined(story(world)) == [day_key(one) for one in range(FIRST, END) if day_key(one) not in let_go]
+    say(world, FIRST, END, NOW_MS - 1_000, quarantined=True)
+    assert quarantined(story(world)) == [day_key(one) for one in range(FIRST, END)]
+
+
+def test_a_word_of_before_versions_were_kept_apart_is_about_all_of_them(story: Any) -> None:
+    """Files of then have no version beside a word about all."""
+    world = told()
+    say(world, FIRST, END, NOW_MS - 4_000, quarantined=True, version=None)
+    assert quarantined(story(world)) == [day_key(one) for one in range(FIRST, END)]
+
+
+def test_a_word_of_before_is_one_with_what_is_said_of_all_since(tmp_path: Path) -> None:
+    world = told()
+    say(world, FIRST, END, NOW_MS - 4_000, quarantined=True, version=None)
+    say(world, FIRST, END, NOW_MS - 3_000, quarantined=False)
+    with Ground(world, opened(world, tmp_path, layers=2, tail=True)) as ground:
+        assert quarantined(ground) == []
+    files = [conformed(t.QUARANTINES, arrow_table(t.QUARANTINES, [row])) for row in world.rows["quarantines"]]
+    assert joined(t.QUARANTINES, pa.concat_tables(files)).column("quarantined").to_pylist() == [False]

@@ -138,8 +138,8 @@ class Counts:
     def __init__(self) -> None:
         self.kinds: list[str] = []
 
-    def store_request(self, operation: str, kind: str, took_s: float) -> None:
-        self.kinds.append(kind)
+    def store_requests(self, operation: str, kind: str, count: int, took_s: float) -> None:
+        self.kinds += [kind] * count
 
 
 def test_heads_of_a_folder_are_three_requests_in_one_round_trip(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Object names: every kind pinned, every hostile name refused with a reason, everything inside its scope."""
 
-from dataclasses import fields
 from itertools import product
 from typing import get_type_hints
 
 import pytest
+from msgspec.structs import fields
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import (

@@ -1,5 +1,6 @@
 """The command line: findings for people, one line for every error, and settings in their order."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from arco.storage.port import Always
 from arco.surface.cli import doctor as doctor_command
 from arco.surface.cli.main import app, run
 from arco.surface.cli.settings import Settings, load_settings
+from arco.surface.cli.shortening import rarely_collecting
 
 CANARY = "canary-7f3a9e"
 # Port 9 is closed: the suite's conftest uses it for the same purpose.
@@ -64,6 +66,14 @@ def test_what_is_left_out_for_speed_is_seen_in_no_answer(arco, monkeypatch, word
     found = arco(*words)
     monkeypatch.setattr("arco.surface.cli.main.shortened", lambda whole, _: whole)
     assert found == arco(*words)
+
+
+def test_a_short_command_leaves_the_collector_of_garbage_as_it_was():
+    before = gc.get_threshold(), gc.get_freeze_count()
+    with rarely_collecting():
+        assert gc.get_threshold()[0] > before[0][0]
+        assert gc.isenabled()
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def contents(folder: Path) -> list[str]:
@@ -268,3 +278,4 @@ def test_the_version_is_a_version():
     assert result.exit_code == 0
     assert [part.isdigit() for part in result.stdout.strip().split(".")] == [True, True, True]
     assert os.linesep not in result.stdout.strip()
+    assert CliRunner().invoke(app, ["--version"]).stdout == result.stdout

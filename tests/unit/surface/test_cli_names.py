@@ -417,10 +417,37 @@ def test_verify_reads_what_lies_beside_the_catalog(arco: Shell, folder: Path) ->
     assert [one["subject"] for one in arco("verify", "--json").json["findings"]] == [name]
 
 
-def test_verify_of_nothing(arco: Shell) -> None:
-    ended = arco("verify", "--root", "other")
-    assert ended.code == 0
-    assert "there is no catalog default/default here yet" in ended.out
+@pytest.mark.parametrize("command", ["verify", "upkeep"])
+@pytest.mark.parametrize("is_there", [False, True], ids=["no folder", "an empty folder"])
+def test_a_root_in_which_nothing_is_does_not_go_well_unnoticed(
+    arco: Shell, tmp_path: Path, command: str, is_there: bool
+) -> None:
+    """Most likely it is misspelt, and in a job nobody reads what is said."""
+    root = tmp_path / "other"
+    if is_there:
+        root.mkdir()
+    for more in ([], ["--json"]):
+        ended = arco(command, "--root", str(root), *more)
+        assert (ended.code, ended.out) == (2, "")
+        assert (
+            ended.err == f"arco: there is no catalog default/default in file://{root} yet: check --root and --warehouse\n"
+        )
+    assert root.exists() is is_there
+    assert arco(command, "--warehouse", "default/nowhere").code == 2
+
+
+@pytest.mark.parametrize("command", ["verify", "upkeep"])
+def test_a_workspace_that_was_just_created_is_fine(arco: Shell, command: str) -> None:
+    assert arco("workspace", "create", "fresh").code == 0
+    assert arco(command, "--warehouse", "default/fresh").code == 0
+
+
+def test_the_notes_of_upkeep_are_no_catalog(arco: Shell, tmp_path: Path) -> None:
+    """Whoever sent it to a misspelt root before finds it no better for that."""
+    note = tmp_path / "other/default/default/_catalog/upkeep/clock.json"
+    note.parent.mkdir(parents=True)
+    note.write_bytes(b"{}")
+    assert arco("upkeep", "--root", str(tmp_path / "other")).code == 2
 
 
 def test_what_is_not_json_is_never_printed_as_json(arco: Shell) -> None:

@@ -206,15 +206,32 @@ def test_a_project_elsewhere_is_planned_from_anywhere(shop: Path, arco: Shell, m
     assert "shop.orders" in arco("plan", "--project", str(shop)).out
 
 
-def test_neither_spark_nor_pyiceberg_is_loaded(shop: Path) -> None:
+def loaded_by_planning() -> set[str]:
     code = (
         "import sys; sys.argv = ['arco', 'plan']; from arco.surface.cli.main import run\n"
-        "try: run()\nexcept SystemExit: pass\n"
-        "print(sorted({'pyspark', 'pyiceberg', 'sqlglot', 'duckdb'} & set(sys.modules)))"
+        "try: run()\nexcept SystemExit as ended: assert not ended.code\n"
+        "print(*sys.modules)"
     )
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
-    assert done.stdout.splitlines()[-1] == "[]"
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+
+
+def test_neither_spark_nor_pyiceberg_is_loaded(shop: Path) -> None:
+    heavy = {"pyspark", "pyiceberg", "sqlglot", "duckdb", "pyarrow", "pydantic", "numpy", "pandas"}
+    assert not heavy & loaded_by_planning()
+
+
+def test_of_what_a_project_imports_only_that_is_loaded(shop: Path) -> None:
+    (shop / "assets" / "counted.py").write_text(
+        "from pyspark.sql import DataFrame, Window\nfrom pyspark.sql import functions as f\n\n"
+        "from arco.servo.sdk.authoring import asset\n\n\n"
+        "@asset\ndef counted(orders: DataFrame) -> DataFrame:\n    return orders.groupBy().agg(f.count('*'))\n"
+    )
+    (shop / "assets" / "twice.sql").write_text("SELECT * FROM counted")
+    loaded = loaded_by_planning()
+    assert {"pyspark", "sqlglot"} <= loaded
+    assert not {"pyiceberg", "duckdb", "pyarrow", "pydantic", "numpy", "pandas"} & loaded
 
 
 # Values of dynamic dimensions

@@ -153,6 +153,16 @@ def test_verify_repairs_what_can_be_derived(arco: Shell, lake: Path) -> None:
     assert arco("verify", "--repair", "--json").json["repaired"] == []
 
 
+def test_where_every_job_failed_nobody_says_that_there_is_nothing_to_do(arco: Shell, lake: Path) -> None:
+    manifest = lake / "default/default/_catalog/manifests/catalog.manifest.json"
+    manifest.write_text("{nope")
+    ended = arco("upkeep", "--only", "dropped", "--only", "snapshots")
+    assert ended.code == 1
+    assert "nothing here to look after" not in ended.out
+    assert "dropped: " in ended.err
+    assert "snapshots: " in ended.err
+
+
 def test_help_names_every_kind(arco: Shell) -> None:
     said = " ".join(arco("upkeep", "--help").out.split())
     assert all(f"{job.kind}," in said or f"or {job.kind}" in said or f"{job.kind} or" in said for job in JOBS)

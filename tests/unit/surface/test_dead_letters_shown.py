@@ -91,6 +91,12 @@ def test_what_is_wrong_is_refused(ground: HttpGround, wrong: dict[str, Any]) -> 
     assert ground.problem(LETTERS, **wrong)["status"] == 400
 
 
+@pytest.mark.parametrize("head", ["moon", "root", "catalog"])
+def test_heads_that_nothing_is_folded_into_are_not_offered(ground: HttpGround, head: str) -> None:
+    said = ground.problem(LETTERS, head=head)["detail"]
+    assert said.endswith("it is one of execution, quality, lineage, assets, iceberg, search")
+
+
 def test_a_snapshot_says_what_is_missing_and_what_was_refused(ground: HttpGround) -> None:
     (quality,) = [one for one in ground.told("catalog/snapshot")["heads"] if one["head"] == "quality"]
     assert (quality["events"], quality["refused"], quality["set_aside"]) == (0, 1, 1)

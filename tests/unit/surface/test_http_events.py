@@ -33,6 +33,21 @@ ENDED = {"run_id": "r1", "state": "succeeded", "tasks": {}, "started_ms": 1, "en
 ULID = "01K7A5V6M8YQ4Z3B2N1C0D9E8F"
 
 
+def task_ended(**said: Any) -> dict[str, Any]:
+    about = {"run_id": "r1", "task_id": "t1", "asset": "shop.daily", "asset_id": ULID}
+    data = {**about, "state": "succeeded", "attempts": 1, "started_ms": 1, "ended_ms": 2, **said}
+    return {"type": "execution.task_ended.v1", "source": "airflow", "data": data}
+
+
+def made(**said: Any) -> dict[str, Any]:
+    about = {"run_id": "r1", "task_id": "t1", "asset": "shop.daily", "asset_id": ULID, "materialization_id": "m1"}
+    what = {"table_uuid": "u", "partitions": [{"date": ["2025-01-01", "2025-01-02"]}], "grain": {"date": "daily"}}
+    made_of = {"code": "c", "code_version": "v", "plan_fingerprint": "p", "inputs": {}, "input_snapshots": {}}
+    size = {"attempt": 1, "snapshot_id": 5, "rows": 1, "bytes": 1, "files": 1, "schema_id": 0}
+    data = {**about, **what, **made_of, **size, "started_ms": 1, "published_ms": 2, **said}
+    return {"type": "execution.materialization_completed.v1", "source": "airflow", "data": data}
+
+
 def completed(**more: Any) -> dict[str, Any]:
     return {"type": "execution.run_completed.v1", "source": "airflow", "data": ENDED} | more
 
@@ -40,7 +55,7 @@ def completed(**more: Any) -> dict[str, Any]:
 def checked() -> dict[str, Any]:
     data = {
         "check_id": "c", "run_id": "r1", "task_id": "t", "materialization_id": "m", "asset": "a.b", "asset_id": "x",
-        "partitions": [], "result": {"passed": False}, "action": "warn",
+        "partitions": [{}], "result": {"check": "c", "kind": "sql", "severity": "warning", "passed": False}, "action": "warn",
     }  # fmt: skip
     return {"type": "quality.check_executed.v1", "source": "soda", "data": data}
 
@@ -224,6 +239,10 @@ def test_one_key_for_two_things_hides_neither(server: Server) -> None:
     assert {event.data["state"] for event in server.events()} == {"succeeded", "failed"}
 
 
+def test_what_is_right_of_runs_tasks_and_publishes_is_taken(server: Server) -> None:
+    assert server.post([task_ended(), made(), made(partitions=[{}], grain=None), completed()]).status == 202
+
+
 # What is refused
 
 
@@ -246,6 +265,17 @@ WRONG: list[tuple[Any, str]] = [
     (completed(data="text"), "not a JSON object"),
     (completed(data=ENDED | {"run_id": 7}), "Expected str, got int - at $.run_id"),
     (completed(data={"run_id": "r"}), "missing required field"),
+    (completed(data=ENDED | {"state": "zonk"}), "there is no state 'zonk'"),
+    (completed(data=ENDED | {"state": "running"}), "one of succeeded, failed, cancelled"),
+    (completed(data=ENDED | {"tasks": {"zonk": 1}}), "tasks: there is no state 'zonk'"),
+    (completed(data=ENDED | {"tasks": {"failed": -1}}), "not below zero"),
+    (completed(data=ENDED | {"ended_ms": -2}), "ended_ms is -2"),
+    (task_ended(state="zonk"), "one of succeeded, failed, blocked, quarantined, skipped, cancelled"),
+    (task_ended(attempts=-1), "attempts is -1"),
+    (made(grain=None), "its ranges have no grain"),
+    (made(rows=-1), "rows is -1"),
+    (made(partitions=[{"date": "2025-01-02"}]), "date"),
+    (made(sequence_number=2**63), "orders nothing"),
     (completed(specversion="1.0"), "id is missing"),
     (completed(specversion="0.3", id="a"), "specversion is not 1.0"),
     (completed(datacontenttype="text/xml"), "datacontenttype"),

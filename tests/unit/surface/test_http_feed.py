@@ -17,6 +17,8 @@ from arco.surface.http.app import App
 from arco.surface.http.feed import Cursor
 from arco.surface.http.for_clients import ForClients
 from arco.surface.http.server_state import ServerState
+from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
 from stand_ins.asgi import Answer, ask
 from stand_ins.hand_clock import HandClock
 
@@ -134,6 +136,72 @@ def test_views_and_registered_tables_are_told_by_their_kinds(ground: Ground) -> 
         "update-view",
         "drop-view",
     ]
+
+
+def called(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(one["operation"]["operation-type"], one["operation"]["identifier"]["name"]) for one in events]
+
+
+@pytest.mark.parametrize("read_between", [False, True], ids=["at once", "the beginning before"])
+def test_every_event_has_the_name_of_its_time_though_the_table_was_registered_under_another(
+    ground: Ground, read_between: bool
+) -> None:
+    token = ground.events()["continuation-token"]
+    ground.create("r0")
+    ground.commit("r0", a="1")
+    location = ground.ask("GET", f"{TABLES}/r0").json["metadata-location"]
+    beginning = []
+    if read_between:
+        told = ground.events(token)
+        beginning, token = told["events"], told["continuation-token"]
+    ground.commit("r0", a="2")
+    ground.ask("DELETE", f"{TABLES}/r0")
+    assert ground.post(f"{NAMESPACES}/ns/register", {"name": "r1", "metadata-location": location}).status == 200
+    ground.commit("r1", a="3")
+    ground.ask("DELETE", f"{TABLES}/r1")
+    assert ground.post(f"{NAMESPACES}/ns/register", {"name": "r2", "metadata-location": location}).status == 200
+    assert called([*beginning, *ground.events(token)["events"]]) == [
+        ("create-table", "r0"),
+        ("update-table", "r0"),
+        ("update-table", "r0"),
+        ("drop-table", "r0"),
+        ("register-table", "r1"),
+        ("update-table", "r1"),
+        ("drop-table", "r1"),
+        ("register-table", "r2"),
+    ]
+
+
+def test_a_table_that_took_the_name_of_another_is_told_by_its_own_name_before(ground: Ground) -> None:
+    """Registered over another it inherits what is said of the name, and not what it was called itself."""
+    token = ground.events()["continuation-token"]
+    ground.create("mine")
+    location = ground.ask("GET", f"{TABLES}/mine").json["metadata-location"]
+    ground.ask("DELETE", f"{TABLES}/mine")
+    ground.create("before")
+    ground.post(f"{WORKSPACE}/tables/rename", _rename("before", "theirs"))
+    over = {"name": "theirs", "metadata-location": location, "overwrite": True}
+    assert ground.post(f"{NAMESPACES}/ns/register", over).status == 200
+    told = [one for one in ground.events(token)["events"] if "identifier" in one["operation"]]
+    assert called(told) == [
+        ("create-table", "mine"),
+        ("drop-table", "mine"),
+        ("create-table", "before"),
+        ("drop-table", "theirs"),
+        ("register-table", "theirs"),
+    ]
+
+
+def test_a_drop_is_told_though_the_table_was_purged_before_anybody_asked(ground: Ground) -> None:
+    token = ground.events()["continuation-token"]
+    ground.create("t")
+    ground.commit("t", a="1")
+    ground.ask("DELETE", f"{TABLES}/t?purgeRequested=true")
+    ground.clock.at_ms += 8 * 86_400_000
+    parts = ground.state.catalog(Scope.of("default", "default")).parts
+    reports = ground.runner.run(upkeep_pass(Setting(parts), jobs_named(("dropped",))))
+    assert reports[0].changed == 1
+    assert called(ground.events(token)["events"]) == [("create-table", "t"), ("update-table", "t"), ("drop-table", "t")]
 
 
 def test_a_transaction_is_told_as_one_request(ground: Ground) -> None:

@@ -70,6 +70,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(store: MemoryStore, body: Any
     assert answer.status == 400
     assert answer.headers["content-type"] == "application/problem+json"
     assert says in answer.json["detail"]
+    assert "keys.py" not in str(answer.json), "who sends a request has no source to look into"
     assert told(store) == ()
 
 

@@ -153,6 +153,12 @@ def test_lineage_is_walked_both_ways_with_columns_and_counts(ground: HttpGround)
     assert {one["source"] for one in steps} >= {"shop.revenue", "shop.orders", "shop.customers"}
 
 
+def test_a_partition_is_named_as_people_or_as_the_state_spell_it(ground: HttpGround) -> None:
+    short = day_key(3).replace("d:", "")
+    for path in ("versions", "lineage/partition", "impact"):
+        assert ground.told(f"{ORDERS}/{path}", partition=short) == ground.told(f"{ORDERS}/{path}", partition=day_key(3))
+
+
 def test_who_is_hit_is_told_of_an_asset_and_of_a_partition(ground: HttpGround) -> None:
     hit = ground.told(f"{ORDERS}/impact")
     assert [one["asset"] for one in hit["affected"]] == ["shop.revenue", "shop.report", "shop.dashboard"]

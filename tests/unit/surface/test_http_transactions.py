@@ -162,6 +162,22 @@ def test_who_comes_second_is_told_to_come_again_and_that_nothing_was_done() -> N
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
+def test_a_drop_beside_it_is_told_the_same_as_a_commit(keyed: bool) -> None:
+    async def story() -> None:
+        clock = HandClock()
+        _, two, _, decision, working = await under_way(clock)
+        clock.at_ms += 1
+        drop = await ask(two.app, "DELETE", f"{BASE}/namespaces/db/tables/a", **(key(clock) if keyed else {}))
+        assert drop.error == (503, "ServiceUnavailableException")
+        assert drop.headers["retry-after"] == "1"
+        await decision.answer()
+        assert (await working).status == 204
+        assert await two.values() == ["1", "1"]
+
+    asyncio.run(story())
+
+
 def test_a_duplicate_of_what_is_under_way_is_told_that_nobody_knows() -> None:
     async def story() -> None:
         clock = HandClock()
@@ -238,5 +254,38 @@ def test_a_wrong_list_of_tables_is_refused(body: Any, status: int) -> None:
     async def story(shop: Shop) -> None:
         answer = await ask(shop.app, "POST", "/api/v1/tables/together", json.dumps(body).encode())
         assert answer.status == status
+
+    tell(story)
+
+
+@pytest.mark.parametrize("body", [["shop.a"], {"tables": ["shop.a"]}, {"table": []}])
+def test_who_spells_tables_wrong_is_told_how_they_are_spelled(body: Any) -> None:
+    async def story(shop: Shop) -> None:
+        answer = await ask(shop.app, "POST", "/api/v1/tables/together", json.dumps(body).encode())
+        assert answer.status == 400
+        assert '{"tables": [{"namespace": ["shop"], "name": "orders"}]}' in answer.body.decode().replace('\\"', '"')
+
+    tell(story)
+
+
+def test_a_view_among_tables_is_said_to_be_one() -> None:
+    async def story(shop: Shop) -> None:
+        version = {
+            "version-id": 1,
+            "schema-id": 0,
+            "timestamp-ms": 1,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+        }
+        schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+        made = await shop.post(
+            "/namespaces/db/views", {"name": "v", "schema": schema, "view-version": version, "properties": {}}
+        )
+        assert made.status == 200
+        body = {"tables": [{"namespace": ["db"], "name": "a"}, {"namespace": ["db"], "name": "v"}]}
+        answer = await ask(shop.app, "POST", "/api/v1/tables/together", json.dumps(body).encode())
+        assert answer.status == 400
+        assert "db.v is a view" in answer.body.decode()
 
     tell(story)

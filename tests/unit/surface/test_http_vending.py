@@ -169,7 +169,7 @@ def test_cve_2026_42812_a_setting_alone_moves_no_credentials(lenient: VendingGro
     assert len(lenient.service.policies) == before
 
 
-@pytest.mark.parametrize("name", ["*", "t*", "?", "${aws:username}", "a' || '", 'q"', "..", "%2e%2e", "a/b", "ü\u202e"])
+@pytest.mark.parametrize("name", ["*", "t*", "?", "${aws:username}", "a' || '", 'q"', "...", "%2e%2e", "a/b", "ü\u202e"])
 def test_cve_2026_42810_and_42811_names_are_not_in_any_policy(ground: VendingGround, name: str) -> None:
     created = ground.create(name)
     if created.status == 200:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from arco.storage.roots import parse_root
 from arco.surface.cli.listening import addresses_of, bind, is_loopback, load_certificate
 from arco.surface.cli.main import app, run
+from arco.surface.cli.serve import shown
+from arco.surface.cli.settings import placed
 
 CANARY = "canary-token-20c1"
 PERSONS = f'{{"type":"authorized_user","client_email":"x","private_key":"{CANARY}"}}'
@@ -213,3 +216,31 @@ def test_a_name_is_bound_on_all_its_addresses_and_one_port():
     finally:
         for one in sockets:
             one.close()
+
+
+def test_a_folder_that_is_allowed_is_looked_for_from_here_as_a_root_is(folder):
+    given = ("shared", "./shared", "../shared", "~/shared", "/abs/shared", "file:/abs", "s3://bucket/shared")
+    assert placed(given) == (
+        f"{folder}/shared",
+        f"{folder}/shared",
+        f"{folder.parent}/shared",
+        f"{folder}/~/shared",
+        "/abs/shared",
+        "file:/abs",
+        "s3://bucket/shared",
+    )
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_place_that_is_none_is_refused_before_anything_is_touched(serve: Command, folder: Path, workers: str) -> None:
+    for place in ("file:shared", "ftp://host/x", "shared/../../../x%2fy"):
+        code, said = serve("--port", "0", "--workers", workers, "--allow-location", place)
+        assert code == 2
+        assert "cannot be allowed" in said
+        assert len(said.splitlines()) == 1
+    assert not (folder / "lake").exists()
+
+
+def test_the_root_is_shown_as_others_can_give_it(folder):
+    assert shown(parse_root("./lake")) == f"file://{folder}/lake"
+    assert shown(parse_root("s3://bucket/lake")) == "s3://bucket/lake"

@@ -7,13 +7,23 @@ import pytest
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
-from arco.catalog.namespaces import drop_namespace
+from arco.catalog.model import Kind
+from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.operations import Create
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import AlreadyExists, Conflict, InvalidInput, NoSuchNamespace, NoSuchTable, RetryLater
+from arco.kernel.errors import (
+    AlreadyExists,
+    AskOperator,
+    Conflict,
+    InvalidInput,
+    NoSuchNamespace,
+    NoSuchTable,
+    RetryLater,
+)
 from arco.kernel.ids import new_uuid4
 from arco.kernel.limits import TRANSACTION_STALE_S
 from arco.storage.keys import Slug
+from arco.storage.port import Always
 from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, story
 from unit.txn.test_rules_of_transactions import RECORD, change, ground_of, labels, marks, transact
 
@@ -73,6 +83,39 @@ async def test_rule_t6_nobody_sees_the_name_before_the_decision_and_everybody_af
     await two.commit("new", "after")
     await two.settle()
     assert not (await ground.audit()).gaps
+
+
+@story
+async def test_two_names_for_one_new_table_are_refused_and_nothing_is_made():
+    _, one, two, keys = await ground_of("a")
+    uuid = new_uuid4(SeededEntropy("both"))
+    with pytest.raises(InvalidInput, match="are both created with the uuid"):
+        await transact(one, keys.next(), created(one, "new", uuid=uuid), created(one, "other", uuid=uuid))
+    assert await names_in(two) == ["a"]
+
+
+@story
+async def test_hazard_09_a_record_that_cannot_be_read_stops_its_own_name_and_no_other():
+    for damaged in (b"{nope", b'{"format": "arco.transaction", "format_version": 7, "fields": {}}'):
+        ground, one, two, keys = await ground_of("a", "b")
+        place = RequestKey("elsewhere", "create", "0", durable=False)
+        await create_namespace(one.ws, ("elsewhere",), {}, place, Author())
+        key = keys.next()
+        await undecided(one, key)
+        await ground.store.put(one.ws.records.key(key), damaged, Always())
+        assert await labels(two, "b") == [None]
+        await two.commit("b", "goes on")
+        assert (await two.ws.tier1.current()).names.members(("elsewhere",), Kind.TABLE) == ()
+        for asked in (
+            two.load("new"),
+            two.commit("new", "new"),
+            two.create("new", "create"),
+            two.rename("b", "new", "rename"),
+            names_in(two),
+        ):
+            with pytest.raises(AskOperator, match="iceberg_transactions"):
+                await asked
+        await two.create("another", "another")
 
 
 @story

@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from arco.catalog.feed import Feed
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Levels
 from arco.catalog.pointer import Pointers
 from arco.catalog.side_by_side import side_by_side
+from arco.catalog.timeline import timeline_of
 from arco.catalog.transaction_records import Status
 from arco.fold.receipt_events import ReceiptEvents
 from arco.iceberg import requests
@@ -101,6 +103,18 @@ async def test_all_tables_change_at_once_and_the_pointers_are_plain_again_after(
 
 
 @story
+async def test_the_history_of_a_table_names_the_transactions_of_its_commits():
+    _, one, _, keys = await ground_of("a", "b")
+    key = keys.next()
+    await transact(one, key, *marks("x", "a", "b"))
+    await one.commit("a", "alone")
+    await one.settle()
+    told, _ = await timeline_of(one.catalog, (NAMESPACE, "a"))
+    commits = [happening.facts for happening in told if happening.what == "committed"]
+    assert [facts.get("transaction") for facts in commits] == [None, key, None]
+
+
+@story
 async def test_receipts_of_one_transaction_name_it():
     ground, one, _, keys = await ground_of("a", "b")
     key = keys.next()
@@ -128,6 +142,32 @@ async def test_the_feed_of_events_shows_a_transaction_as_one():
     assert [set(commit.transaction_tables or ()) for commit in parts] == [together, together]
     others = [commit for commit in told if commit.transaction is None]
     assert (len(others), {commit.transaction_tables for commit in others}) == (4, {None})
+
+
+@story
+async def test_a_table_that_took_part_unchanged_holds_up_nobody_who_follows_the_feed():
+    ground, one, _, keys = await ground_of("a", "b")
+    key = keys.next()
+    await transact(one, key, change("a", "x"), change("b", "") | {"updates": []})
+    await one.commit("a", "after")
+    await one.settle()
+    followed = [event for page in await pages_of(Feed(ground.server().ws)) for event in page.events]
+    changed = (await one.load("a")).uuid
+    told = [event["operation"] for event in followed if event["operation"]["operation-type"] == "update-table"]
+    assert [operation["table-uuid"] for operation in told] == [changed, changed]
+    receipts = sorted(name for name in (await ground.audit()).objects if RECEIPT in name)
+    feed = ReceiptEvents(ground.store, SCOPE, one.ws.files.find, ground.clock, SeededEntropy("feed"))
+    commits = [TableCommitted.of(event) for _, event in await feed.events(receipts)]
+    assert {commit.transaction_tables for commit in commits if commit.transaction} == {(changed,)}
+
+
+async def pages_of(feed: Feed) -> list[Any]:
+    """Everything that the feed tells now."""
+    await feed.refresh()
+    pages: list[Any] = []
+    while (page := await feed.page(len(pages) + 1)) is not None:
+        pages.append(page)
+    return pages
 
 
 @story

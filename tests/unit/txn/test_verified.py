@@ -65,11 +65,46 @@ def test_a_record_that_cannot_be_read_is_found_by_who_it_keeps_from_being_read(i
             await decision.land()
         await spoiled(ground, record)
         found = (await verified(ground)).findings
-        assert [one.code for one in found] == ["transaction_unreadable", "pointer_unreadable"]
-        assert found[0].subject == record
+        assert [one.code for one in found] == ["transaction_unreadable", "transaction_unreadable"]
+        assert {one.subject for one in found} == {record}
+        assert all(record in one.what for one in found)
         assert "db.new" in found[0].what
+        assert "db.a" in found[1].what
+        assert all("pointer" not in one.todo and "record" in one.todo and "restore" in one.todo for one in found)
 
     tell()
+
+
+@story
+async def test_a_record_of_a_later_version_is_read_by_a_later_arco_and_nothing_is_restored():
+    """The pointers are whole: to set one back would set its table back."""
+    ground, decision, record = await new_table()
+    await decision.land()
+    found = await ground.store.get(record)
+    assert found is not None
+    await ground.store.put(record, found.data.replace(b'"format_version":1', b'"format_version":7'), Always())
+    findings = (await verified(ground)).findings
+    assert [one.code for one in findings] == ["transaction_unreadable", "transaction_unreadable"]
+    for one in findings:
+        assert one.subject == record
+        assert "pip install --upgrade arco" in one.todo
+        assert "restore" not in one.todo
+
+
+@story
+async def test_a_record_that_was_set_back_behind_its_pointer_is_named_and_not_the_pointer():
+    ground, one, _, keys = await ground_of("a")
+    key = keys.next()
+    await undecided(one, key)
+    record = one.ws.records.key(key)
+    found = await ground.store.get(record)
+    assert found is not None
+    await ground.store.put(record, found.data.replace(b'"attempt":1', b'"attempt":0'), Always())
+    findings = (await verified(ground)).findings
+    assert [one.code for one in findings] == ["transaction_set_back"]
+    assert findings[0].subject == record
+    assert "newer" in findings[0].todo
+    assert "arco verify" not in findings[0].todo
 
 
 @story

@@ -7,9 +7,10 @@ Some jobs open nothing: what they take away is garbage by its name, its age and 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.feed_pages import Fed, FeedPages
@@ -17,7 +18,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.iceberg import requests
 from arco.kernel.entropy import SeededEntropy
 from arco.ledger.asked_runs import AskedRun, AskedRuns, request_id
-from arco.storage.keys import AskedVerdictKey, Head, KeyHash
+from arco.storage.keys import AskedVerdictKey, Domain, KeyHash
 from arco.storage.memory import MemoryStore
 from arco.upkeep.jobs import JOBS
 from arco.upkeep.passes import jobs_named, upkeep_pass
@@ -226,9 +227,10 @@ async def names() -> Scene:
 async def segments() -> Scene:
     ground = FoldGround()
     await ground.append("a1")
+    await ground.append("c1", domain=Domain.CATALOG)
     folding = ground.folding()
     await consumed_by_all(folding)
-    bad = folding.heads.object(Head.QUALITY).key
+    (bad,) = ground.store.named("/manifests/assets/")
     ground.later(3 * DAY_S)
     return Scene(ground.store, bad, lambda report: report.changed == 1)
 

@@ -56,6 +56,7 @@ class FoldGround(Ground):
 async def consumed_by_all(folding: Folding) -> None:
     for head in (Head.ICEBERG, Head.SEARCH, Head.ASSETS):
         await folding.catch_up(head)
+    await folding.heads.publish_cut()
 
 
 @story

@@ -1,5 +1,7 @@
 """Files that nothing names: what goes, and everybody for whose sake something stays."""
 
+from typing import Any
+
 import pytest
 
 from arco.catalog.idempotency import RequestKey
@@ -304,6 +306,128 @@ async def test_a_table_whose_manifest_is_gone_loses_nothing_more():
     assert report.deleted == 0
     assert "is gone, and its table names it" in report.trouble[0]
     assert table.there([lost]) == [True]
+
+
+# Versions whose files are gone
+
+
+async def by_a_client_that_deletes(ground: UpkeepGround, table: Table, *updates: dict[str, Any]) -> None:
+    """A commit of a client that takes away, right after it, what the table's log no longer names: PyIceberg does."""
+    before = await table.metadata()
+    await table.update(*updates)
+    logs = [{str(one["metadata-file"]) for one in of.document["metadata-log"]} for of in (before, await table.metadata())]
+    for location in logs[0] - logs[1]:
+        await ground.store.delete(table.key(location))
+
+
+def removal(*snapshot_ids: int) -> dict[str, Any]:
+    return {"action": "remove-snapshots", "snapshot-ids": list(snapshot_ids)}
+
+
+def setting(**properties: str) -> dict[str, Any]:
+    return {"action": "set-properties", "updates": properties}
+
+
+async def forgetful_table(ground: UpkeepGround, versions: int = 2) -> Table:
+    table = await collected_table(ground)
+    await table.set(write_metadata_previous__versions__max=str(versions))
+    await table.set(write_metadata_delete__after__commit_enabled="true")
+    return table
+
+
+@story
+async def test_what_only_a_version_named_that_its_client_deleted_stays_for_a_day():
+    """Its readers loaded it within the day. Of what it named nothing is known any more, so nothing of the table goes."""
+    ground = UpkeepGround()
+    table = await forgetful_table(ground)
+    await table.publish(1)
+    await table.publish(2)
+    lost = await orphan(table)
+    ground.later(10 * DAY_S)
+    await by_a_client_that_deletes(ground, table, setting(a="1"))
+    await by_a_client_that_deletes(ground, table, removal(1))
+    for number in range(4):
+        await by_a_client_that_deletes(ground, table, setting(a=f"again {number}"))
+    ground.later(HOUR_S)
+    report = (await ground.upkeep("files"))["files"]
+    assert table.there([*table.files[1], lost]) == [True] * 4
+    assert (report.deleted, report.trouble, report.is_well) == (0, (), True)
+    (note,) = report.notes
+    assert note.startswith("db.a: ")
+    assert "write.metadata.previous-versions-max (2 now)" in note
+    assert "arco verify" not in note
+    ground.later(2 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].notes == ()
+    assert table.there([*table.files[1], lost]) == [False] * 4
+    assert table.there(table.files[2]) == [True] * 3
+
+
+@story
+async def test_a_client_that_deletes_slowly_enough_takes_nothing_from_its_tables_upkeep():
+    ground = UpkeepGround()
+    table = await forgetful_table(ground)
+    await table.publish(1)
+    await table.publish(2)
+    lost = await orphan(table)
+    for number in range(6):
+        ground.later(DAY_S)
+        await by_a_client_that_deletes(ground, table, setting(a=str(number)))
+    report = (await ground.upkeep("files"))["files"]
+    assert (report.notes, report.trouble, table.there([lost])) == ((), (), [False])
+
+
+@story
+async def test_a_version_that_goes_while_the_table_is_read_is_no_damage():
+    """The pointer that was read names it; the one that is there does not."""
+    ground = UpkeepGround()
+    table = await forgetful_table(ground)
+    lost = await orphan(table)
+    ground.later(10 * DAY_S)
+    await by_a_client_that_deletes(ground, table, setting(a="1"))
+    await by_a_client_that_deletes(ground, table, setting(a="2"))
+    keeper = ground.server()
+    oldest = str((await table.metadata()).document["metadata-log"][0]["metadata-file"])
+    reading = keeper.line.delay("get", table.key(oldest))
+    passing = await reading.holds(ground.upkeep("files", by=keeper))
+    await by_a_client_that_deletes(ground, table, setting(a="3"))
+    await reading.answer()
+    report = (await passing)["files"]
+    assert (report.deleted, report.trouble, len(report.notes)) == (0, (), 1)
+    assert table.there([lost]) == [True]
+
+
+@story
+async def test_a_version_that_the_log_names_and_that_is_gone_is_told():
+    ground = UpkeepGround()
+    table = await forgetful_table(ground)
+    lost = await orphan(table)
+    ground.later(10 * DAY_S)
+    await table.set(a="1")
+    await table.set(a="2")
+    (_, newest) = (await table.metadata()).document["metadata-log"]
+    await ground.store.delete(table.key(str(newest["metadata-file"])))
+    report = (await ground.upkeep("files"))["files"]
+    assert (report.deleted, table.there([lost])) == (0, [True])
+    assert "is gone, and its table names it" in report.trouble[0]
+
+
+@story
+async def test_a_day_of_more_versions_than_are_followed_keeps_everything_of_its_table():
+    """Where the walk ends, nothing says that what came before is long ago."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    await table.set(write_metadata_previous__versions__max="1")
+    await table.publish(1)
+    await table.publish(2)
+    ground.later(10 * DAY_S)
+    await table.update(removal(1))
+    for number in range(6):
+        await table.set(a=str(number))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("arco.upkeep.versions.UPKEEP_HISTORY_READS_MAX", 4)
+        report = (await ground.upkeep("files"))["files"]
+    assert table.there(table.files[1]) == [True] * 3
+    assert (report.deleted, report.trouble, len(report.notes)) == (0, (), 1)
 
 
 @story

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from arco.catalog.transaction_records import Status
 from arco.kernel.errors import OutcomeUnknown

@@ -119,7 +119,7 @@ def _word(row: Row) -> QuarantineWord:
         quarantined=row["quarantined"],
         who=row["who"],
         why=row["why"],
-        materialization_id=row["materialization_id"],
+        materialization_id=row["materialization_id"] or None,
         said_ms=row["said_at"],
         order=row["said_order"],
     )

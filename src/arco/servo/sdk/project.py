@@ -29,6 +29,7 @@ from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, Inp
 from arco.servo.sdk.fingerprints import of_function, of_project, of_text
 from arco.servo.sdk.graph import Graph, examine
 from arco.servo.sdk.inputs import Input
+from arco.servo.sdk.late_numpy import numpy_when_it_counts
 from arco.servo.sdk.plain_values import spelled
 from arco.servo.sdk.problems import Problems
 from arco.servo.sdk.schedules import ScheduleDefinition, WrittenSchedule, collected_schedules, defined
@@ -196,7 +197,7 @@ def _imported(files: list[Path], folder: Path, problems: Problems) -> list[Writt
     sys.path.insert(0, str(folder))
     try:
         invalidate_caches()
-        with collected() as found:
+        with numpy_when_it_counts(), collected() as found:
             for name, file in sorted(modules.items()):
                 with problems.kept():
                     _import(name, file, folder)

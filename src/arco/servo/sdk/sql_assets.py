@@ -53,13 +53,14 @@ def read_sql_asset(path: Path) -> Written:
     with _placed(path, text):
         given = _options(header)
         parameters = dict(header.get("parameters", {}))
-        _check_placeholders(query, parameters, where)
+        tree = parsed(query, where)
+        _check_placeholders(tree, parameters, where)
         return Written(
             name=str(header.get("name", path.stem)),
             kind=AssetKind.SQL,
             where=where,
             sql=query,
-            inputs=_inputs(query, header.get("inputs", {}), where),
+            inputs=_inputs(tree, header.get("inputs", {})),
             parameters=parameters,
             **options(given, ""),
         )
@@ -101,9 +102,9 @@ def _line_of(option: str, text: str) -> int:
     return text[:at].count("\n") + 1
 
 
-def _check_placeholders(query: str, parameters: Mapping[str, Any], where: CallSite) -> None:
+def _check_placeholders(tree: exp.Query, parameters: Mapping[str, Any], where: CallSite) -> None:
     """Every `:name` of the query is a setting of the header, or a bound of the partitions."""
-    for found in parsed(query, where).find_all(exp.Placeholder):
+    for found in tree.find_all(exp.Placeholder):
         name = str(found.name)
         if name and name not in parameters and name not in BOUNDS:
             known = ", ".join(f":{word}" for word in (*sorted(parameters), *BOUNDS))
@@ -202,8 +203,8 @@ def _dimension(document: Mapping[str, Any]) -> Axis:
     raise InvalidInput(f"dimension {name} is {kind!r}", hint=f"one of {', '.join(_TIMES)}, static, dynamic")
 
 
-def _inputs(query: str, declared: Mapping[str, Any], where: CallSite) -> dict[str, Input]:
-    inputs = {name: same(name) for name in tables_of(query, where)}
+def _inputs(tree: exp.Query, declared: Mapping[str, Any]) -> dict[str, Input]:
+    inputs = {name: same(name) for name in _names_of(tree)}
     for name, how in declared.items():
         if name not in inputs:
             raise InvalidInput(f"the header maps {name!r}, and the query does not read it")
@@ -222,7 +223,11 @@ def _mapped(name: str, how: Any) -> Input:
 
 def tables_of(query: str, where: CallSite | None = None) -> list[str]:
     """The tables that a query reads, in the order of their names; what it defines itself is not among them."""
-    return sorted({".".join(part.name for part in table.parts) for table in tables_read(parsed(query, where))})
+    return _names_of(parsed(query, where))
+
+
+def _names_of(tree: exp.Query) -> list[str]:
+    return sorted({".".join(part.name for part in table.parts) for table in tables_read(tree)})
 
 
 def parsed(query: str, where: CallSite | None = None) -> exp.Query:

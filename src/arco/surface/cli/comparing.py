@@ -20,7 +20,6 @@ from arco.read.schemas import schema_history
 from arco.surface.cli.asking import Asked, asking, is_snapshot, state_named
 from arco.surface.cli.flags import Where
 from arco.surface.cli.partition_spelling import spelled_key
-from arco.surface.cli.partitions_named import named_partition
 from arco.surface.cli.printing import print_json
 from arco.surface.cli.printing_diffs import (
     print_schema_diff,
@@ -145,7 +144,7 @@ async def _versions(asked: Asked, wanted: OfAsset, limit: int, *, json: bool) ->
 async def _one_partition(asked: Asked, wanted: OfAsset) -> str:
     """The partition that is named; an asset that has only one needs no name for it."""
     if wanted.partition is not None:
-        return await named_partition(asked.reader, wanted.name, wanted.partition)
+        return wanted.partition
     page = await partitions(asked.reader, wanted.name, Window(2))
     if len(page.items) > 1:
         example = spelled_key(page.items[0].partition_key)

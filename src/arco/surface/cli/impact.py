@@ -6,7 +6,6 @@ from arco.read.library import Binding
 from arco.surface.cli.asking import asking
 from arco.surface.cli.flags import Where
 from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
-from arco.surface.cli.partitions_named import named_partition
 from arco.surface.cli.printing import print_grid, print_json, say, stamp
 
 
@@ -15,8 +14,8 @@ async def show_impact(
 ) -> bool:
     async with asking(where, binding) as asked:
         asked.need_state()
-        key = None if partition is None else await named_partition(asked.reader, name, partition)
-        found = await impact(asked.reader, name, partition=key, depth=LINEAGE_DEPTH_MAX if depth is None else depth)
+        far = LINEAGE_DEPTH_MAX if depth is None else depth
+        found = await impact(asked.reader, name, partition=partition, depth=far)
     if json:
         print_json(found)
     else:

@@ -29,6 +29,7 @@ async def upkeep(
     pause_s = None if every is None else seconds_of(every)
     retention = load_settings(where.root, list(where.options), where.folder).retention
     async with opened(where) as at:
+        await at.need_something()
         asked = [(await at.need(parse_name(name))).uuid for name in tables]
         setting = Setting(at.catalog.parts, retention, dry_run, frozenset(asked))
         while True:
@@ -65,7 +66,7 @@ def _print(reports: Sequence[Report], *, json: bool, quiet: bool) -> None:
         dry = any(one.dry_run for one in reports)
         went = "WOULD GO" if dry else "DELETED"
         print_grid(("KIND", "LOOKED AT", went, "SIZE", "CHANGED", "AGE", "KEPT"), [_row(one) for one in shown], folds=(6,))
-    elif not quiet:
+    elif not quiet and all(one.is_well for one in reports):
         say("there is nothing here to look after")
     for one in reports:
         _print_more(one)

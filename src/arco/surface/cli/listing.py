@@ -81,12 +81,15 @@ def _show_dropped(dropped: list[Dropped], *, json: bool) -> None:
             when(one.dropped_ms),
             one.principal,
             one.drop_id,
-            "to be purged" if one.purge else "",
+            "unregistered" if one.unregistered else "to be purged" if one.purge else "",
         )
         for one in dropped
     ]
     print_grid(("name", "what", "dropped (UTC)", "by", "drop id", ""), rows, folds=(0, 3, 4))
-    say("Restore one with arco undrop NAME, or --drop-id ID.")
+    if not all(one.unregistered for one in dropped):
+        say("Restore one with arco undrop NAME, or --drop-id ID.")
+    if any(one.unregistered for one in dropped):
+        say("What was unregistered comes back by registering it again; its files are never deleted.")
 
 
 def _no_namespace(at: Opened, names: Names, levels: Levels) -> NoSuchNamespace:

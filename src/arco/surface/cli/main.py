@@ -27,7 +27,7 @@ from arco.surface.cli import (
     workspace_commands,
 )
 from arco.surface.cli.flags import AllowOrigin, Options, Root
-from arco.surface.cli.shortening import shortened
+from arco.surface.cli.shortening import leave_at_once, shortened
 
 app = typer.Typer(
     name="arco",
@@ -45,8 +45,18 @@ LogWord = Literal["json", "text"]
 LevelWord = Literal["debug", "info", "warning", "error", "off"]
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer hands a flag over like this
+    if wanted:
+        typer.echo(import_module("importlib.metadata").version("arco"))
+        raise typer.Exit
+
+
 @app.callback()
-def _main() -> None:
+def _main(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Keep subcommands even while there is only one."""
 
 
@@ -81,7 +91,7 @@ OAuth = Annotated[
     bool, typer.Option("--oauth", help="Also hand out the token at /iceberg/v1/oauth/tokens, to whoever knows it.")
 ]
 Fold = Annotated[
-    bool, typer.Option("--fold", help="Also keep what arco query shows up to date, with Spark in this process.")
+    bool, typer.Option("--fold", help="Also keep what arco query shows up to date, with Spark, in a process of its own.")
 ]
 FoldEvery = Annotated[
     float, typer.Option(metavar="SECONDS", help="How often the fold looks when nobody tells it of anything new.")
@@ -218,7 +228,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(import_module("importlib.metadata").version("arco"))
+    _print_version(True)
 
 
 for commands in (
@@ -242,8 +252,11 @@ for commands in (
 
 def run() -> None:
     """The entry point: a deliberate error is one line and a non-zero exit, never a traceback."""
+    words = sys.argv[1:]
+    if not words or "--help" in words:
+        leave_at_once()
     try:
-        shortened(app, sys.argv[1:])()
+        shortened(app, words)()
     except ArcoError as error:
         typer.echo(f"arco: {error.one_line()}", err=True)
         sys.exit(2)

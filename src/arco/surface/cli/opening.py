@@ -19,12 +19,14 @@ from arco.catalog.workspace import Workspace
 from arco.fold.hinting import Hints
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
-from arco.kernel.errors import NoSuchTable
+from arco.kernel.errors import NoSuchTable, NotFound
 from arco.kernel.scope import Scope
 from arco.storage.counted import Counter, counted
+from arco.storage.keys import prefix_of
+from arco.storage.paging import walk
 from arco.storage.roots import Root, open_root, parse_root
 from arco.surface.cli.flags import Where
-from arco.surface.cli.settings import load_settings, person
+from arco.surface.cli.settings import load_settings, person, placed
 from arco.surface.http.client_config import base_uri
 
 
@@ -49,10 +51,18 @@ class Opened:
         """A command is not repeated by anybody, so its key leaves no marker."""
         return self.catalog.parts.markers.request_key(None, f"shell.{operation}", "")
 
+    async def need_something(self) -> None:
+        """Refuse a root or workspace in which nothing is: a job that runs by itself would go well for ever on a misspelt one."""
+        parts, own = self.catalog.parts, prefix_of(self.catalog.parts.scope, "_catalog", "upkeep")
+        async for listed in walk(parts.tier1.store, prefix_of(parts.scope, "_catalog")):
+            if not listed.key.startswith(own):  # upkeep itself leaves notes, wherever it was sent
+                return
+        raise NotFound(f"there is no catalog {self.warehouse} in {self.root} yet", hint="check --root and --warehouse")
+
     async def need(self, place: Place) -> Entry:
         """What has this name; if nothing has, where it may have gone."""
         names = await self.inventory.names()
-        found = names.entries.get(place)
+        found = names.entry(place)
         if found is None:
             raise NoSuchTable(f"there is no table or view {spelled(*place)}", hint=_where_it_went(names, place))
         return found
@@ -65,7 +75,7 @@ async def opened(where: Where, counter: Counter | None = None) -> AsyncIterator[
     clock, entropy = SystemClock(), SystemEntropy()
     root = parse_root(settings.root)
     base = base_uri(root, settings.known)
-    policy = LocationPolicy.of(where.allowed, clock, entropy, base, settings.options)
+    policy = LocationPolicy.of(placed(where.allowed), clock, entropy, base, settings.options)
     store = open_root(settings.root, settings.options, clock, entropy)
     store = store if counter is None else counted(store, counter, clock)
     try:

@@ -10,6 +10,7 @@ import typer
 
 from arco.surface.cli.environments import in_environment
 from arco.surface.cli.flags import Json, Options, ProjectFolder, Root
+from arco.surface.cli.shortening import rarely_collecting
 
 
 def init(
@@ -118,7 +119,7 @@ def rollback(
     import_module("asyncio").run(deploying.rollback(project, root, option, to, allow_breaking=allow_breaking, json=json))
 
 
-COMMANDS = (init, validate, in_environment(deploy), in_environment(rollback))
+COMMANDS = (init, rarely_collecting()(validate), in_environment(deploy), in_environment(rollback))
 
 
 def add_to(app: typer.Typer) -> None:

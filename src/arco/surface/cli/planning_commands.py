@@ -136,14 +136,12 @@ COMMANDS = (plan, explain)
 
 def add_to(app: typer.Typer) -> None:
     for command in COMMANDS:
-        app.command()(in_environment(command))
+        app.command()(rarely_collecting()(in_environment(command)))
     app.add_typer(partitions)
 
 
 def _run(module: str, command: str, *arguments: object, **flags: object) -> None:
     """A command is a coroutine that says whether all is well."""
-    with rarely_collecting():
-        code = getattr(import_module(f"arco.surface.cli.{module}"), command)
-        is_well = import_module("asyncio").run(code(*arguments, **flags))
-    if not is_well:
+    code = getattr(import_module(f"arco.surface.cli.{module}"), command)
+    if not import_module("asyncio").run(code(*arguments, **flags)):
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from arco.fold.tables import TABLES
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.read.library import Binding
+from arco.read.own_questions import ask
 from arco.surface.cli.asking import asking
 from arco.surface.cli.flags import Where
 from arco.surface.cli.printing import print_grid, print_json
@@ -19,9 +20,8 @@ async def query(where: Where, sql: str, binding: Binding, *, json: bool) -> None
     async with asking(where, binding) as asked:
         reader = asked.reader
         _refuse_all_but_one_select(sql)
-        await reader.name_tables()
         try:
-            rows = await reader.rows(sql)
+            rows = await ask(reader, sql)
         except import_module("duckdb").Error as error:
             raise InvalidInput(
                 clip(str(error), 600), hint="the tables are " + ", ".join(one.name for one in TABLES)

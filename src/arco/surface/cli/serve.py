@@ -21,7 +21,7 @@ from rich.console import Console
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.workspace import Choices
 from arco.kernel.clock import Clock, SystemClock
-from arco.kernel.entropy import Entropy, SystemEntropy
+from arco.kernel.entropy import DrawnAhead, Entropy, SystemEntropy
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import UlidSource
 from arco.kernel.limits import (
@@ -39,7 +39,7 @@ from arco.kernel.limits import (
 )
 from arco.kernel.secret import Secret
 from arco.servo.schedule.envelopes import EnvelopeKeys
-from arco.storage.roots import open_root, parse_root
+from arco.storage.roots import Root, open_root, parse_root
 from arco.storage.selftest import require_suitable
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
 from arco.surface.cli.settings import (
@@ -49,6 +49,7 @@ from arco.surface.cli.settings import (
     load_settings,
     load_task_keys,
     load_token,
+    placed,
 )
 from arco.surface.cli.vending import VendFlags, open_vending, told_to_clients
 from arco.surface.cli.workers import Berth, Watch
@@ -103,6 +104,7 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     setup = _setup(settings, flags, certificate)
     clock, entropy = SystemClock(), SystemEntropy()
     open_vending(flags.vend, settings, clock)
+    _policy(settings, flags, clock, entropy)
     sockets = bind(flags.host, flags.port)
     asyncio.run(_tested(settings, clock, entropy))
     configure(LogForm(flags.log) if flags.log else default_form(), LogLevel(flags.log_level))
@@ -153,7 +155,7 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     vending = open_vending(flags.vend, settings, clock)
     for_clients = ForClients(told_to_clients(flags.vend, parsed, known), client_defaults(parsed), vending)
     base = base_uri(parsed, known)
-    policy = LocationPolicy.of(flags.allow_location, clock, entropy, base, settings.options)
+    policy = _policy(settings, flags, clock, entropy)
     metrics = Metrics(crew.folder)
     state = ServerState(store, base, for_clients, policy, clock, entropy, choices, metrics)
     keys = load_task_keys(())
@@ -164,7 +166,13 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []
     beside += [FoldElsewhere(state, crew)] if flags.fold and not is_first else []
     beside += [_StdinEnds()] if flags.until_stdin_ends else []
-    return App(state, UlidSource(clock, entropy), setup, beside=beside, crew=crew)
+    return App(state, UlidSource(clock, DrawnAhead(entropy)), setup, beside=beside, crew=crew)
+
+
+def _policy(settings: Settings, flags: Flags, clock: Clock, entropy: Entropy) -> LocationPolicy:
+    """Which places are allowed; an error if one is none. Nothing is opened by it."""
+    base = base_uri(parse_root(settings.root), settings.known)
+    return LocationPolicy.of(placed(flags.allow_location), clock, entropy, base, settings.options)
 
 
 def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags) -> Beside:
@@ -219,10 +227,15 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
     return Setup(
         access=Access(token, this_machine_only=not flags.insecure, origins=Origins.of(flags.allow_origin)),
         bounds=Bounds(request_s=flags.timeout_s, requests_at_once=flags.at_once, connections=_connections()),
-        about=About(version("arco"), str(parsed), parsed.kind, "https" if certificate else "http"),
+        about=About(version("arco"), shown(parsed), parsed.kind, "https" if certificate else "http"),
         oauth=flags.oauth,
         link_key=load_link_key(),
     )
+
+
+def shown(root: Root) -> str:
+    """The root as people can give it elsewhere: whoever reads it is in another folder."""
+    return f"file://{root.place}" if root.kind == "file" else str(root)
 
 
 def _uvicorn(app: App, setup: Setup, certificate: Certificate | None) -> uvicorn.Config:

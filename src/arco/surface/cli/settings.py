@@ -3,7 +3,7 @@
 import getpass
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -246,3 +246,8 @@ def _given(options: list[str]) -> dict[str, str]:
             raise InvalidInput(f"option {clip(option)!r} has no value", hint="write --option word=value")
         given[word] = value
     return given
+
+
+def placed(prefixes: Sequence[str]) -> tuple[str, ...]:
+    """Places that are allowed, as they were meant: a folder without a scheme is looked for from here, as a root is."""
+    return tuple(str(Path(one).resolve()) if one and ":" not in one and one[0] != "/" else one for one in prefixes)

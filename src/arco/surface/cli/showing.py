@@ -113,6 +113,13 @@ def _print_columns(found: Overview) -> None:
         for column in outer
     ]
     print_grid(("column", "type", "null", "pii", "description"), rows, folds=(0, 1, 4))
+    there = {column.path for column in found.columns}
+    nested = [column.path for column in found.columns if column.parent_field_id is not None]
+    for path, kind in found.pii_columns.items():
+        if path in nested:
+            say(f"pii: {path} is {kind}")
+        elif path not in there:
+            say(f"pii: {path} was marked {kind}, and there is no such column {'any more' if there else 'that is known'}")
 
 
 async def history(where: Where, name: str, limit: int, *, json: bool) -> bool:
@@ -153,12 +160,14 @@ def _told(one: Happening) -> str:
             return ", ".join(part for part in _snapshot_parts(known) if part)
         case "committed":
             file = str(known["metadata_location"]).rpartition("/")[2]
-            return f"{file} (current)" if known["current"] else file
+            together = f", transaction {known['transaction']}" if "transaction" in known else ""
+            return f"{file}{' (current)' if known['current'] else ''}{together}"
         case "renamed":
             return f"from {spelled(tuple(known['from']))} to {spelled(tuple(known['to']))}"
         case "dropped":
             earlier = ", an earlier table of this name" if "earlier_table" in known else ""
-            return f"drop id {known['drop_id']}{', to be purged' if known['purge'] else ''}{earlier}"
+            became = ", unregistered" if known.get("unregistered") else ", to be purged" if known["purge"] else ""
+            return f"drop id {known['drop_id']}{became}{earlier}"
         case "restored":
             return f"as {spelled(tuple(known['to']))}"
         case "described":

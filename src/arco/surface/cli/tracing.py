@@ -10,7 +10,6 @@ from arco.read.partition_lineage import PartitionLineage, Step, partition_lineag
 from arco.surface.cli.asking import Asked, asking
 from arco.surface.cli.flags import Where
 from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
-from arco.surface.cli.partitions_named import named_partition
 from arco.surface.cli.printing import print_json, say
 from arco.surface.cli.trees import Branch, Part, print_tree
 
@@ -35,8 +34,7 @@ async def show_lineage(
     async with asking(where, binding) as asked:
         asked.need_state()
         if partition is not None:
-            key = await named_partition(asked.reader, name, partition)
-            steps = [await partition_lineage(asked.reader, name, key, way, depth=far) for way in chosen]
+            steps = [await partition_lineage(asked.reader, name, partition, way, depth=far) for way in chosen]
             _print_partitions(steps, json=json)
             return True
         # One step further than asked, so that a tree can say where it goes on.
@@ -49,6 +47,8 @@ async def show_lineage(
         print_tree(_tree(one, far))
         if one.truncated:
             say("There is more: this is where looking ended.")
+    if columns and not any(one.columns for one in found):
+        say("No column lineage is known here: OpenLineage and POST /api/v1/lineage say which columns come of which.")
     return True
 
 
@@ -136,5 +136,6 @@ def _step_parts(step: Step, *, up: bool) -> list[Part]:
     told: Iterable[str] = (
         f"snapshot {step.source_snapshot_id}" if up and step.source_snapshot_id else "",
         f"run {step.run_id}",
+        "" if step.exact else "ranges of the whole task",
     )
     return [(name, ""), (f"  {spelled_ranges(ranges) or 'all of it'}", ""), (f"  {', '.join(t for t in told if t)}", "dim")]

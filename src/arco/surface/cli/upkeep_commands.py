@@ -77,8 +77,8 @@ def purge(
 ) -> None:
     """Delete for good: tables that were dropped, and the logs of runs that ended, longer ago than you say.
 
-    Tables that were dropped without --purge are among them. None of it can be restored. What runs published stays, and so do
-    their events in the ledger.
+    Tables that were dropped without --purge are among them. None of it can be restored. Tables that were unregistered are not:
+    their files are never deleted. What runs published stays, and so do their events in the ledger.
 
     Asks first on a terminal; elsewhere --yes is needed.
 

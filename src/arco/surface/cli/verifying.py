@@ -42,6 +42,7 @@ async def verify(where: Where, *, files: bool, deep: bool, state: bool, repair: 
     disagreements: tuple[Disagreement, ...] = ()
     reach_s = load_settings(where.root, list(where.options), where.folder).retention.reach_s
     async with opened(where) as at:
+        await at.need_something()
         if not json:
             say(f"Verifying {at.warehouse} in {at.root}")
         if repair:
@@ -150,8 +151,10 @@ def _print_counts(counts: dict[str, int]) -> None:
     def number(word: str) -> int:
         return counts.get(word, 0)
 
-    beside = number("commits_beside_the_chain")
-    say(f"  commits   {number('commits'):,} in the chain{f', {beside:,} beside it that never counted' if beside else ''}")
+    beside, unseen = number("commits_beside_the_chain"), number("commits_not_looked_at")
+    others = f", {beside:,} beside it that never counted" if beside else ""
+    others += f", {unseen:,} that could not be looked at: it is broken above them" if unseen else ""
+    say(f"  commits   {number('commits'):,} in the chain{others}")
     say(f"  state     {counted(number('state_files'), 'file')}, {counted(number('commits_in_the_tail'), 'commit')} since")
     if "namespaces" in counts:
         parts = [

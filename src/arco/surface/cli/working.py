@@ -105,8 +105,8 @@ class _Sent:
 
     requests: int = 0
 
-    def store_request(self, operation: str, kind: str, took_s: float) -> None:
-        self.requests += 1
+    def store_requests(self, operation: str, kind: str, count: int, took_s: float) -> None:
+        self.requests += count
 
 
 def _idle(pipeline: Pipeline, chores: float = 0) -> str:

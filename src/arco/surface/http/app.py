@@ -9,8 +9,10 @@ known, and the work goes on to its end. What must never enter: anything that kno
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from arco.kernel.errors import ArcoError, RetryLater
 from arco.kernel.ids import UlidSource
@@ -21,7 +23,8 @@ from arco.surface.http.api import api_endpoints
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Scope, Send
-from arco.surface.http.crew import Crew
+from arco.surface.http.crew import Crew, Owner
+from arco.surface.http.deadlines import Deadlines
 from arco.surface.http.exchange import Request, Response, decode_query
 from arco.surface.http.failures import failure, hidden, no_room, overdue, refusal
 from arco.surface.http.handed_over import HANDED_OVER, TRIPS, asked, done_for, heard
@@ -81,6 +84,7 @@ class App:
         self._bounds = setup.bounds
         self._bodies = Bodies(setup.bounds)
         self._under_way = 0
+        self._deadlines = Deadlines(setup.bounds.request_s, self._give_up)
         self._beside = beside
         self._late_answers: set[asyncio.Task[None]] = set()
         self._probes = ProbeRoutes(state, setup.bounds.ready_s)
@@ -165,21 +169,20 @@ class App:
         request = Request(
             call.method, call.path, found.segments, query, call.headers, body, call.request_id, self._access.principal
         )
-        timer = asyncio.get_running_loop().call_later(self._bounds.request_s, self._give_up, call)
+        owner = None if call.is_handed_over else self._crew.owner(found.lane, len(body))
+        self._deadlines.begin(call)
         self._under_way += 1
-        self._metrics.under_way.inc()
+        self._metrics.working(1)
         try:
-            return await self._done_elsewhere(call, found, body) or await found.route.handler(request)
+            there = None if owner is None else await self._done_by(owner, call, body)
+            return there or await found.route.handler(request)
         finally:
             self._under_way -= 1
-            self._metrics.under_way.dec()
-            timer.cancel()
+            self._metrics.working(-1)
+            self._deadlines.end(call)
 
-    async def _done_elsewhere(self, call: Call, found: Found, body: bytes) -> Response | None:
-        """What the worker that owns this answers; None if this one does, or nobody else will."""
-        owner = None if call.is_handed_over else self._crew.owner(found.lane, len(body))
-        if owner is None:
-            return None
+    async def _done_by(self, owner: Owner, call: Call, body: bytes) -> Response | None:
+        """What the worker that owns this answers; None if it did not begin with it."""
         answer = await owner.ask(lambda number: asked(call, body, number))
         self._metrics.handed_over("here" if answer is None else "there")
         if answer is None:

@@ -43,7 +43,7 @@ PartitionName = Annotated[
     str,
     Meta(
         max_length=PARTITION_KEY_BYTES_MAX,
-        description="A partition: its key, such as date=d:2025-01-15, or its id; empty for an asset without partitions.",
+        description="A partition: its key, such as date=2025-01-15, or its id; empty for an asset without partitions.",
     ),
 ]
 Depth = Annotated[int, Meta(ge=1, le=LINEAGE_DEPTH_MAX, description="How many edges away.")]

@@ -4,11 +4,13 @@ They are objects beside the ledger and belong to no snapshot: what a newer Arco 
 enter: deciding what is refused.
 """
 
-from typing import Annotated
+from collections.abc import Collection, Mapping
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from arco.fold.dead_letters import LetterPage, letters
+from arco.fold.tables import FOLDED_FROM
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.storage.keys import Head
 from arco.surface.http.declaring import API, Asked, Endpoint, endpoint
@@ -21,6 +23,7 @@ _Cursor = Annotated[str, Meta(max_length=300, pattern=r"^[A-Za-z0-9_/-]+(\.json)
 
 
 class LettersAsked(Asked, frozen=True, kw_only=True):
+    offers: ClassVar[Mapping[str, Collection[str]]] = {"head": tuple(one.value for one in FOLDED_FROM)}
     head: Annotated[Head | None, Meta(description="What one head could not fold.")] = None
     limit: Annotated[int, Meta(ge=1, le=ANSWER_PAGE_ITEMS_MAX, description="How many items a page has at most.")] = 100
     cursor: Annotated[_Cursor | None, Meta(description="Where a page begins: next_cursor of the page before.")] = None

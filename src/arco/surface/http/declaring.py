@@ -6,10 +6,10 @@ known is refused: a filter that is misspelt must not list everything.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import msgspec
 
@@ -27,6 +27,9 @@ _IN_PATH = re.compile(r"{(\w+)}")
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What every request may say."""
+
+    offers: ClassVar[Mapping[str, Collection[str]]] = {}
+    """The words that a parameter takes, where they are fewer than its type has: what others rely on does not change with it."""
 
     warehouse: Annotated[
         str | None, msgspec.Meta(description="The workspace, as tenant/workspace; default/default without it.")
@@ -124,6 +127,7 @@ def read_asked(request: Request, kind: type[A], in_path: tuple[str, ...]) -> A:
     for name, one in fields.items():
         text = given.get(name)
         if text is not None:
+            _check_offered(name, text, kind.offers.get(name))
             values[one.name] = _value(name, text, one.type)
         elif one.required:
             raise InvalidInput(f"query parameter {name} is missing")
@@ -142,6 +146,11 @@ def _value(name: str, text: str, kind: Any) -> Any:
         if choices:
             raise InvalidInput(f"{name}={clip(text)!r} is not known; it is one of {', '.join(choices)}") from None
         raise InvalidInput(f"{name}={clip(text)!r}: {str(error).replace('`', '')}") from None
+
+
+def _check_offered(name: str, text: str, offered: Collection[str] | None) -> None:
+    if offered is not None and text not in offered:
+        raise InvalidInput(f"{name}={clip(text)!r} is not known; it is one of {', '.join(offered)}")
 
 
 def _choices(kind: Any) -> list[str]:

@@ -1,7 +1,8 @@
 """Events of other systems: `POST /api/v1/events`, one or many, all taken or none.
 
-They are checked, appended and acknowledged; nothing is read. CloudEvents come as one object, as a batch, or with their attributes
-in headers; our own drafts as an object or a list; OpenLineage by its shape. What must never enter: what an event means.
+They are checked, by the fold's own rules too, appended and acknowledged; nothing is read. CloudEvents come as one object, as a
+batch, or with their attributes in headers; our own drafts as an object or a list; OpenLineage by its shape. What must never
+enter: what an event means.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from arco.fold.foldable import need_foldable
 from arco.kernel.errors import InvalidInput, TooLarge
 from arco.kernel.limits import POSTED_EVENTS_MAX
 from arco.kernel.scope import Scope
@@ -75,7 +77,8 @@ class Events(Resource):
             if is_openlineage(item):
                 drafts = openlineage_drafts(item)
             else:
-                drafts = (posted_draft(item, scope, None if key is None else f"{key}:{index}"),)
+                draft = posted_draft(item, scope, None if key is None else f"{key}:{index}")
+                drafts = (need_foldable(draft, scope, self._state.clock.now_ms()),)
             return refuse_times_ahead(drafts, self._state.clock.now_ms())
 
         items = list(enumerate(bounded(_items(request))))

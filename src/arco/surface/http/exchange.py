@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -17,8 +17,7 @@ _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ENCODE_HINT = "percent-encode it as UTF-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request with its path split and decoded once. `segments` are the decoded parts that the route left open."""
 
     method: str
@@ -53,13 +52,12 @@ class Streamed:
     pieces: Callable[[], AsyncGenerator[bytes, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """`pack` makes the packed body of the plain one; whoever keeps answers keeps both."""
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     streamed: Streamed | None = None
     pack: Callable[[bytes], bytes] = gzip_packed
 

@@ -4,7 +4,7 @@ Nothing of the inside leaves. What is wrong with a request is said in full; what
 state, a bug) is said in a fixed sentence with the request's id, and the log has the rest.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from arco.kernel.errors import ArcoError
 from arco.surface.http.exchange import Response, json_response

@@ -1,6 +1,6 @@
 """What a server keeps open of what is folded: a library for each workspace that was asked about.
 
-Files of a bucket are kept in one folder of this process, under their checksums; it goes when the server ends.
+Files of a bucket are kept in one folder of this process, for all workspaces and up to one limit; it goes when the server ends.
 """
 
 import tempfile
@@ -14,6 +14,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
+from arco.read.files import Files
 from arco.read.library import Library
 from arco.storage.port import ObjectStore
 
@@ -33,6 +34,7 @@ class Libraries:
         self._store, self._clock, self._entropy = store, clock, entropy
         self._folder = folder
         self._cache: tempfile.TemporaryDirectory[str] | None = None
+        self._files: Files | None = None
         self._open: OrderedDict[Scope, Library] = OrderedDict()
 
     def of(self, scope: Scope) -> Library:
@@ -40,7 +42,7 @@ class Libraries:
         if found is None:
             heads = Heads(self._store, scope, self._clock, self._entropy)
             receipts = self._receipts(scope)
-            found = self._open[scope] = Library(heads, folder=self._folder, cache=self._kept_in(), receipts=receipts)
+            found = self._open[scope] = Library(heads, files=self._kept(), receipts=receipts)
         self._open.move_to_end(scope)
         while len(self._open) > READY_WORKSPACES_MAX:
             # Not closed: it may be answering. It goes when nobody holds it.
@@ -54,10 +56,12 @@ class Libraries:
         if self._cache is not None:
             self._cache.cleanup()
             self._cache = None
+        self._files = None
 
-    def _kept_in(self) -> Path | None:
-        if self._folder is not None:
-            return None
-        if self._cache is None:
-            self._cache = tempfile.TemporaryDirectory(prefix="arco-state-")
-        return Path(self._cache.name)
+    def _kept(self) -> Files:
+        if self._files is None:
+            if self._folder is None:
+                self._cache = tempfile.TemporaryDirectory(prefix="arco-state-")
+            cache = None if self._cache is None else Path(self._cache.name)
+            self._files = Files(self._store, folder=self._folder, cache=cache)
+        return self._files

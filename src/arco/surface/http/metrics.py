@@ -80,8 +80,8 @@ class Metrics:
         self._handed_over = Counter(
             "arco_handed_over", "Requests that another worker owned, and who did them", ["done"], registry=own
         )
-        self.under_way = Gauge(
-            "arco_http_requests_under_way", "Requests worked on", registry=own, multiprocess_mode="livesum"
+        self._under_way = Count(
+            Gauge("arco_http_requests_under_way", "Requests worked on", registry=own, multiprocess_mode="livesum")
         )
         self.connections = Gauge("arco_http_connections", "Open connections", registry=own, multiprocess_mode="livesum")
         self._synced = Histogram(
@@ -92,7 +92,7 @@ class Metrics:
             registry=own,
         )
         self._counted = {what: Count(series) for what, series in self._tallied(own).items()}
-        self._waiting: list[Count | Observed] = list(self._counted.values())
+        self._waiting: list[Count | Observed] = [self._under_way, *self._counted.values()]
         self._is_written_soon = False
         self._of_requests = cache(self._series_of_requests)
         self._of_store = cache(self._series_of_store)
@@ -144,6 +144,11 @@ class Metrics:
 
     # What happens
 
+    def working(self, by: int) -> None:
+        """So many requests more are worked on, or fewer."""
+        self._under_way.add(by)
+        self._written_soon()
+
     def request(self, operation: str, status: int, took_s: float, trips: int) -> None:
         answers, seconds, round_trips = self._of_requests(operation, status)
         answers.add()
@@ -151,10 +156,10 @@ class Metrics:
         round_trips.add(trips)
         self._written_soon()
 
-    def store_request(self, operation: str, kind: str, took_s: float) -> None:
+    def store_requests(self, operation: str, kind: str, count: int, took_s: float) -> None:
         requests, seconds = self._of_store(operation, kind)
-        requests.add()
-        seconds.add(took_s)
+        requests.add(count)
+        seconds.add(took_s / count, count)
         self._written_soon()
 
     def shed(self, reason: str) -> None:
@@ -172,12 +177,13 @@ class Metrics:
     def add(self, what: Tallied, by: int = 1) -> None:
         if what is Tallied.QUEUED:
             self._queue.inc(by)
+            return
+        counted = self._counted[what]
+        counted.add(by)
+        if what in _CACHES:
+            self._written_soon()
         else:
-            self._counted[what].add(by)
-            if what in _CACHES:
-                self._written_soon()
-            else:
-                self._counted[what].write()
+            counted.write()
 
     def _written_soon(self) -> None:
         """What every request counts, other workers tell a moment later; of commits they tell at once."""

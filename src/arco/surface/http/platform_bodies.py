@@ -92,9 +92,15 @@ def parse_description(value: object) -> Description:
     return Description(said, removals, updates, None if change.columns is UNSET else _notes(change.columns or ()))
 
 
+_TOGETHER = 'send {"tables": [{"namespace": ["shop"], "name": "orders"}]}'
+
+
 def parse_together(value: object) -> list[Place]:
     """The tables that are to be seen at one moment, each once."""
-    wanted = read(value, TablesTogether, "together").tables
+    try:
+        wanted = read(value, TablesTogether, "together").tables
+    except InvalidInput as error:
+        raise InvalidInput(error.message, hint=_TOGETHER) from None
     if not 1 <= len(wanted) <= TABLES_TOGETHER_MAX:
         raise InvalidInput(f"together: {len(wanted)} tables", hint=f"name 1 to {TABLES_TOGETHER_MAX}")
     return list(dict.fromkeys(_place(one) for one in wanted))

@@ -14,7 +14,8 @@ from arco.iceberg.responses import Snapshots
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.limits import ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, SCOPES_KEPT_MAX
+from arco.kernel.ids import clip
+from arco.kernel.limits import ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, NAMESPACES_KEPT_MAX, SCOPES_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
 from arco.surface.http.exchange import Request
@@ -57,6 +58,7 @@ def levels_of(request: Request) -> Levels:
     return decode_levels(request.segments[1])
 
 
+@lru_cache(NAMESPACES_KEPT_MAX)
 def decode_levels(text: str) -> Levels:
     """The levels of a namespace in a path or query."""
     levels = tuple(text.split(SEPARATOR))
@@ -101,10 +103,13 @@ def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -
     if token is None and size is None:
         return list(items), {}
     try:
-        limit = int(size) if size else LIST_PAGE_KEYS_MAX
         after = bytes.fromhex(token or "").decode()
     except ValueError:
-        raise InvalidInput("pageToken or pageSize is not one of ours", hint="pass the token as it was given") from None
+        raise InvalidInput("pageToken is not one of ours", hint="pass the token as it was given") from None
+    try:
+        limit = int(size) if size else LIST_PAGE_KEYS_MAX
+    except ValueError:
+        raise InvalidInput(f"pageSize is {clip(size or '')!r}, and no number", hint="ask for one or more") from None
     if limit < 1:
         raise InvalidInput(f"pageSize is {limit}", hint="ask for one or more")
     limit = min(limit, LIST_PAGE_KEYS_MAX)

@@ -7,7 +7,7 @@ memory that was a fifth of its processor time. Everything here happens in the ev
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 
 class Spread(Histogram):
@@ -26,11 +26,11 @@ class Spread(Histogram):
 
 
 class Count:
-    """One series of a counter."""
+    """One series of a counter, or of a gauge that goes up and down."""
 
     __slots__ = ("_series", "_waiting")
 
-    def __init__(self, series: Counter) -> None:
+    def __init__(self, series: Counter | Gauge) -> None:
         self._series = series
         self._waiting = 0
 
@@ -55,9 +55,9 @@ class Observed:
         self._total = 0.0
         self._waits = False
 
-    def add(self, amount: float) -> None:
-        self._counts[bisect_left(self._bounds, amount)] += 1
-        self._total += amount
+    def add(self, amount: float, times: int = 1) -> None:
+        self._counts[bisect_left(self._bounds, amount)] += times
+        self._total += amount * times
         self._waits = True
 
     def write(self) -> None:

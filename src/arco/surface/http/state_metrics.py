@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from arco.kernel.errors import ArcoError
 from arco.kernel.limits import METRICS_ASSETS_MAX, METRICS_PATIENCE_S, METRICS_STATE_S, READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
-from arco.read.assets import health_list
+from arco.read.assets import MADE_HERE, health_list
 from arco.read.health import Health
 from arco.read.measures import RUN_SECONDS, TASK_SECONDS, Durations, Measures, measures
 from arco.read.pages import Window
@@ -80,7 +80,7 @@ class StateMetrics:
         if not reader.cut.snapshot_id:
             return  # nothing is folded there yet
         found, now_ms = await measures(reader), self._state.clock.now_ms()
-        page = await health_list(reader, now_ms, window=Window(limit=METRICS_ASSETS_MAX))
+        page = await health_list(reader, now_ms, MADE_HERE, Window(limit=METRICS_ASSETS_MAX))
         oldest_ms = await library.oldest_unfolded_ms()
         home = (scope.tenant, scope.workspace)
         made.add_measures(home, found)

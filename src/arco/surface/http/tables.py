@@ -95,12 +95,10 @@ class Tables(RelationResource):
             return await self._loaded(request, metadata, location, levels, wanted.name)
 
     async def unregister(self, request: Request) -> Response:
-        """A drop that says where the table's last metadata lies. Its files stay, as after every drop without purge."""
+        """A drop that says where the table's last metadata lies. Its files are not Arco's any more: they stay for good."""
         tables = self.catalog(request).tables
         key = self.key(request, "unregisterTable", None)
-        location = await tables.drop(
-            levels_of(request), request.segments[2], purge=False, key=key, author=author_of(request)
-        )
+        location = await tables.unregister(levels_of(request), request.segments[2], key=key, author=author_of(request))
         metadata = await tables.metadata_at(location)
         return json_response(responses.commit_table(metadata, metadata_location=location))
 

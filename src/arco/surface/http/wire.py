@@ -8,7 +8,7 @@ never enter: anything about one request's meaning.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -17,6 +17,7 @@ from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Response
 from arco.surface.http.failures import no_room, refusal
 from arco.surface.http.metrics import Metrics
+from arco.surface.http.one_write import OneWrite
 
 _BODY_HEADERS = {b"content-length", b"transfer-encoding"}
 
@@ -68,6 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._answers = OneWrite(transport)
         self.metrics.connections.inc()
         if len(self.connections) > self.bounds.connections:
             self.metrics.shed("connections")
@@ -145,11 +147,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         more = bool(self.pipeline)
+        self._answers.let_go()
         super().on_response_complete()
         if self._is_refused and not more:
             self.transport.close()
         if self.transport.is_closing():
             self._reader.start()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answers.begin()
+        cycle.transport = cast(asyncio.Transport, self._answers)
+        super()._start_asgi_task(cycle, app)
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()

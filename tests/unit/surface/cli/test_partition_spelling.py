@@ -6,7 +6,8 @@ import pytest
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.partition_key import PartitionKey, Scalar
-from arco.surface.cli.partition_spelling import key_of, spelled_key, spelled_ranges
+from arco.read.partition_names import key_of
+from arco.surface.cli.partition_spelling import spelled_key, spelled_ranges
 
 AXES = [
     {"name": "date", "kind": "daily"},

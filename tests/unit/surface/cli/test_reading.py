@@ -115,6 +115,12 @@ def test_lineage_is_a_tree_both_ways(arco: Shell, lake: Lake) -> None:
     ]
 
 
+def test_that_no_column_is_mapped_is_said(arco: Shell, lake: Lake) -> None:
+    printed = arco("lineage", "shop.dashboard", "--up", "--depth", "1", *lake.at, "--columns").out
+    assert printed.splitlines()[-1].startswith("No column lineage is known here")
+    assert "No column" not in arco("lineage", "shop.dashboard", "--up", "--depth", "1", *lake.at).out
+
+
 def test_a_tree_ends_at_its_depth_and_says_that_it_goes_on(arco: Shell, lake: Lake) -> None:
     assert arco("lineage", "shop.dashboard", "--up", "--depth", "2", *lake.at).out.splitlines() == [
         "shop.dashboard  made of",
@@ -260,10 +266,10 @@ def test_before_the_first_fold_a_name_is_not_called_unknown(arco: Shell, tmp_pat
         (["assets", "--as-of-run", "01JZ3V5Q0E8Y7M2K4T6B9N1D3F"], "is folded yet"),
         (["health", "--snapshot", "01JZ3V5Q0E8Y7M2K4T6B9N1D3F"], "there is no snapshot"),
         (["lineage", "shop.orders", "--depth", "0"], "depth=0"),
-        (["lineage", "shop.orders", "--partition", "day=1"], "names no dimension of it: write date=2025-01-31"),
+        (["lineage", "shop.orders", "--partition", "day=1"], "names no dimension of its partitions: write date=2025-01-31"),
         (["lineage", "shop.orders", "--partition", "date=soon"], "is no time for date"),
         (["lineage", "shop.orders", "--partition", "date=2024-03-05"], "has no partition"),
-        (["lineage", "shop.customers", "--partition", "date=2024-03-05"], "leave --partition out"),
+        (["lineage", "shop.customers", "--partition", "date=2024-03-05"], "leave the partition out"),
         (["search", "orders", "--limit", "0"], "limit=0"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else None,

@@ -105,8 +105,8 @@ def test_what_waiting_costs_is_what_is_sent(here: Path) -> None:
     sent: list[str] = []
 
     class Sent:
-        def store_request(self, operation: str, kind: str, took_s: float) -> None:
-            sent.append(kind)
+        def store_requests(self, operation: str, kind: str, count: int, took_s: float) -> None:
+            sent.extend([kind] * count)
 
     async def story() -> None:
         async with at_work(At(".", None, []), counter=Sent()) as (pipeline, _):

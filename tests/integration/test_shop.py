@@ -20,7 +20,7 @@ from arco.servo.plan.planner import PlanRequest
 from arco.surface.cli.projects import read_project
 from fixtures.servo.frames import MARKS, rows
 from fixtures.servo.lake import Lake
-from fixtures.servo.runs import ended, exits
+from fixtures.servo.runs import ended, exits, why
 
 from .arco_server import arco_server
 
@@ -95,11 +95,11 @@ def test_the_shop_publishes_what_the_same_code_by_hand_computes(session: Session
         catalog = load_catalog("arco", type="rest", uri=uri)
         landing.write(catalog)
         first, _ = home.run(_run(pipeline))
-        assert exits(first) == 3
+        assert exits(first) == 3, why(first)
         assert ended(first)["blocked"] == 1
         landing.correct(catalog)
     second, planned = home.run(_run(pipeline))
-    assert set(ended(second)) == {"succeeded"}
+    assert set(ended(second)) == {"succeeded"}, why(second)
     assert _made(planned) == {
         "shop.orders": [LATE],
         "shop.payments": [HELD_BACK, CHANGED],

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from tests.quick_java import QUICK
+
 SPARK_ARCHIVE = Path(__file__).resolve().parents[1] / ".tools" / "spark.jsa"
 CLOSED_PORT = "127.0.0.1:9"
 
@@ -19,7 +21,5 @@ os.environ["GCE_METADATA_HOST"] = CLOSED_PORT
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 # Code that runs once is not worth the better compiler, and classes that are mapped need not be loaded (tools/spark_archive.py):
 # a session takes a third of the processor. An archive that does not fit is passed over without a word.
-os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-os.environ["SPARK_SUBMIT_OPTS"] = (
-    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:SharedArchiveFile={SPARK_ARCHIVE}"
-)
+os.environ["SPARK_LAUNCHER_OPTS"] = QUICK
+os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK} -Xlog:disable -XX:SharedArchiveFile={SPARK_ARCHIVE}"

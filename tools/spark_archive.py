@@ -14,7 +14,7 @@ import pyspark
 
 TOOLS = Path(__file__).resolve().parents[1] / ".tools"
 ARCHIVE = TOOLS / "spark.jsa"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.quick_java import QUICK
+
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _HOME = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -52,7 +54,7 @@ def spark_connect(folder: Path) -> Iterator[str]:
         "spark.driver.host=127.0.0.1",
         "spark.driver.bindAddress=127.0.0.1",
         "spark.ui.enabled=false",
-        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        f"spark.driver.extraJavaOptions={QUICK}",
     )
     given = [word for one in conf for word in ("--conf", one)]
     submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--class", _CONNECT, *given, "spark-internal")
@@ -77,7 +79,7 @@ def _started(name: str, host: str, folder: Path, *command: str, memory: str = "2
         "SPARK_LOCAL_IP": host,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_MEMORY": memory,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
         # The port for submissions is always the same one, and nobody submits anything here.
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }

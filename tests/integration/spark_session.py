@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.quick_java import QUICK
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
@@ -39,7 +41,7 @@ def spark_session(work: Path, *more_artifacts: str) -> Iterator[SparkSession]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         # Code that runs once is not worth the better compiler: half the time of a run.
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={work} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={work} {QUICK}",
         "spark.local.dir": str(work / "scratch"),
     }
     # A task that fails is tried once more, as on a cluster; all tests of one process share this engine.

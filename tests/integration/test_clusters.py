@@ -19,13 +19,13 @@ from arco.fold.spark_executors import notes_about
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.errors import InvalidInput
 from fixtures.servo.frames import MARKS
+from tests.quick_java import QUICK
 
 from .spark_cluster import HOSTS, spark_cluster, spark_connect
 from .spark_local import running
 
 pytestmark = MARKS
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FILES = {
     "arco.toml": f"""
         [project]

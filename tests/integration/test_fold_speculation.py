@@ -33,6 +33,7 @@ from arco.storage.keys import Head
 from arco.storage.roots import open_root
 from fixtures.fold.histories import SCOPE, History, states, write_segments
 from fixtures.servo.frames import MARKS
+from tests.quick_java import QUICK
 
 from .spark_cluster import HOSTS, spark_cluster
 from .spark_local import running
@@ -41,7 +42,6 @@ pytestmark = MARKS
 
 HEAD = Head.EXECUTION
 # Many processes that live for a minute: what they would gain from optimizing their code costs more than it saves.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CONF = {
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,

@@ -26,6 +26,7 @@ from arco.servo.execute.file_access import files_below, plain_path
 from fixtures.servo.frames import MARKS
 from fixtures.servo.lake import Lake
 from fixtures.servo.runs import Runs, ended
+from tests.quick_java import QUICK
 
 from .spark_cluster import HOSTS, spark_cluster
 from .spark_local import running
@@ -38,7 +39,6 @@ ROWS, PARTS, SLOW = 3000, 3, 2500
 PLACE = f"if(n >= 50 and n < {ROWS - 50}, 'middle', 'edge') place"
 CHECKS = [row_count(min=ROWS, max=ROWS), accepted_values("place", ["middle"], severity="warning"), unique("n")]
 # Many processes that live for a minute: what they would gain from optimizing their code costs more than it saves.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CONF = {
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,

@@ -12,13 +12,13 @@ import pytest
 
 import arco
 from fixtures.servo.frames import MARKS
+from tests.quick_java import QUICK
 
 from .spark_session import REPOSITORY, RUNTIME, jars
 
 pytestmark = MARKS
 
 ARCO = str(Path(sys.executable).with_name("arco"))
-QUICK = '"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"'
 AT_THE_PROMPT = """
 spark.sql("CREATE NAMESPACE shop")
 spark.sql("CREATE TABLE shop.orders USING iceberg AS SELECT id, CAST(id AS DECIMAL(9, 2)) AS amount FROM range(10)")
@@ -43,7 +43,7 @@ sys.exit(7)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake, and a project's file with nothing in it but where Spark runs."""
     folder = tmp_path_factory.mktemp("plain")
-    conf = f'"spark.driver.extraJavaOptions" = {QUICK}, "spark.sql.shuffle.partitions" = 2'
+    conf = f'"spark.driver.extraJavaOptions" = "{QUICK}", "spark.sql.shuffle.partitions" = 2'
     (folder / "arco.toml").write_text(f'root = "lake"\n[spark]\nmaster = "local[2]"\nconf = {{ {conf} }}\n')
     (folder / "job.py").write_text(PROGRAM)
     jars(RUNTIME)

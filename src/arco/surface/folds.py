@@ -30,8 +30,11 @@ from arco.surface.receipts import receipts_of
 Told = Callable[[Scope | None, Pass | ArcoError], None]
 """Hears what became of a pass over a workspace; None: which workspaces there are could not be found out."""
 
-# The JVM of a fold's own session only hands out tasks: it need not become fast, it needs to be there soon.
-_LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# The JVM of a fold's own session only hands out tasks: it need not become fast, it needs to be there soon. The first compiler
+# alone has 48 MB for its code unless told otherwise: whoever follows for long fills them, and everything is interpreted then.
+_LIGHT = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+}
 
 
 def own_session(name: str, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSettings:

@@ -21,7 +21,7 @@ class SlowSession:
         self.asked = 0
         self.at_once = 0
         self.at_once_most = 0
-        self.stopped: list[str] = []
+        self.stopped = threading.Event()
         self.broken: Exception | None = None
         self._counting = threading.Lock()
 
@@ -37,7 +37,7 @@ class SlowSession:
 
     def cancel(self, group: str) -> None:
         self._held()
-        self.stopped.append(group)
+        self.stopped.set()
 
     def _held(self) -> None:
         with self._counting:
@@ -177,8 +177,7 @@ def test_a_call_is_cancelled_while_spark_is_silent_and_the_loop_goes_on(session:
             await asyncio.sleep(0)
         assert not call.task.done()
         session.let.set()
-        while not session.stopped:
-            await asyncio.sleep(0)
+        assert await asyncio.to_thread(session.stopped.wait, PATIENCE_S)
         call.end.set()
         with pytest.raises(asyncio.CancelledError):
             await call.task

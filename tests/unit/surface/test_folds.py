@@ -46,3 +46,9 @@ def test_an_asset_is_known_though_its_deployer_died_before_it_said_so(*, listing
         return [str(event.subject) for event in await events(store, Scope.of(), Domain.CATALOG)]
 
     assert asyncio.run(story()) == (["shop", "shop.a"] if listing else [])
+
+
+def test_the_java_of_a_fold_is_there_soon_and_has_room_for_its_code():
+    """The first compiler alone gets 48 MB unless told otherwise. Once they are full everything is interpreted."""
+    options = own_session("arco fold").conf["spark.driver.extraJavaOptions"].split()
+    assert {"-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"} <= set(options)

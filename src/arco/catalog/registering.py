@@ -10,6 +10,7 @@ would be two histories of the same files.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -71,8 +72,7 @@ class Registering(Generic[M]):
             creation = await self._creation(levels, name, location, key, marker)
             taken = self._ws.tier1.names.find(levels, name, self._subject.kind)
             if taken is not None and overwrite:
-                with doubt():
-                    await self._replace(taken, creation, key, marker, author)
+                await self._replace(taken, creation, key, marker, author)
                 return creation.entry.uuid
             try:
                 await self._ws.committer.submit(creation, since=marker.since, author=author)
@@ -157,7 +157,7 @@ class Registering(Generic[M]):
         return max(pointer.value.binding, 0 if tombstone is None else tombstone.binding)
 
     async def _replace(self, taken: Entry, creation: Create, key: RequestKey, marker: Marker, author: Author) -> None:
-        """Drop what has the name and put the new table there, in one step of tier 1."""
+        """Drop what has the name and put the new table there, in one step of tier 1. In doubt from its first swing on."""
         holder = self._ws.tier1.names.by_uuid(creation.entry.uuid)
         if holder is not None and holder.uuid != taken.uuid:
             raise AlreadyExists(f"Table already exists with the same identity: {holder.full_name}")
@@ -176,9 +176,10 @@ class Registering(Generic[M]):
             raise
         except (FixRequest, Refresh):
             # The new table cannot take the name, and the old one is dead: it lives again when nobody can finish this.
-            if not await self._ws.committer.give_up(key.hash, marker.since):
-                raise OutcomeUnknown("this registration was finished by others meanwhile") from None
-            await self._relations.stand(taken.uuid)
+            with doubt():
+                if not await self._ws.committer.give_up(key.hash, marker.since):
+                    raise OutcomeUnknown("this registration was finished by others meanwhile") from None
+                await self._relations.stand(taken.uuid)
             raise
 
 
@@ -188,10 +189,14 @@ def _folder(location: str) -> str:
 
 
 async def _until_it_holds_still(name_it: Callable[[], Awaitable[str]]) -> str:
-    """A name may be taken, dropped, renamed or replaced by others while it is being replaced: look again then."""
-    for _ in range(SWAP_ATTEMPTS_MAX):
+    """A name may be taken, dropped, renamed or replaced by others while it is being replaced: look again then.
+
+    Only the first time is it certain that nothing was done before: a tombstone may stand from then on (C8).
+    """
+    for attempt in range(SWAP_ATTEMPTS_MAX):
         try:
-            return await name_it()
+            with doubt() if attempt else nullcontext():
+                return await name_it()
         except NoSuchTable:
             continue
     raise OutcomeUnknown("this name was changed by others all the time")

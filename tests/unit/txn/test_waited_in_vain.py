@@ -37,8 +37,16 @@ async def undrop(server: Server, durable: bool) -> None:
     await server.catalog.tables.undrop(await server.dropped("c"), NAMESPACE, "new", key("undrop", durable), Author())
 
 
+async def register_over(server: Server, durable: bool) -> None:
+    """Another table in its place, in which the transaction has no part."""
+    pointer = await server.ws.pointers.read((await server.dropped("c")).entry.uuid)
+    assert pointer is not None
+    location, asked = pointer.value.metadata_location, key("register", durable)
+    await server.catalog.registering.register(NAMESPACE, "a", location, overwrite=True, key=asked, author=Author())
+
+
 @pytest.mark.parametrize("durable", [False, True], ids=["without a key", "with a key"])
-@pytest.mark.parametrize("asked", [drop, drop_by_hand, rename, undrop])
+@pytest.mark.parametrize("asked", [drop, drop_by_hand, rename, undrop, register_over])
 def test_who_waited_in_vain_for_a_transaction_says_that_nothing_was_done(asked: Asked, durable: bool):
     @story
     async def tell() -> None:
@@ -64,6 +72,16 @@ async def test_a_retry_that_waits_in_vain_does_not_know_what_the_first_attempt_d
     with pytest.raises(OutcomeUnknown) as told:
         await drop(two, True)
     assert "silent" not in told.value.message
+
+
+@story
+async def test_a_registration_over_a_name_whose_tombstone_may_stand_does_not_say_that_nothing_was_done():
+    """Whoever loads the table finishes the replacement."""
+    _, _, two, _ = await ground_of("a", "c")
+    await two.drop("c", "before")
+    two.line.fail("put", COMMIT, times=40)
+    with pytest.raises(OutcomeUnknown):
+        await register_over(two, False)
 
 
 @story

@@ -7,10 +7,21 @@ none of ours are passed over the same way.
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.scope import Scope
+from arco.storage.keys import prefix_of
 from arco.storage.port import ObjectStore
 
 _BEHIND = "0"
 """The character after the slash: behind everything in a folder, before whatever follows it."""
+
+_OF_REQUESTS = (
+    "_catalog/iceberg_idempotency",
+    "_catalog/iceberg_pointers",
+    "_catalog/iceberg_staged",
+    "_catalog/iceberg_transactions",
+    "data",
+    "views",
+)
+"""Where refused requests leave their records, and what was prepared for them. It counts for nothing before there is a catalog."""
 
 
 async def workspaces(store: ObjectStore, requests_max: int) -> list[Scope]:
@@ -25,6 +36,24 @@ async def workspaces(store: ObjectStore, requests_max: int) -> list[Scope]:
         if scope is not None:
             found.append(scope)
     return found
+
+
+async def is_in_use(store: ObjectStore, scope: Scope) -> bool:
+    """Whether anything of a workspace counts: refusals alone, to requests that named it wrongly, do not make one.
+
+    One request if it is: a catalog, a ledger and runs lie before all that requests leave, or behind it.
+    """
+    folder, after = prefix_of(scope), ""
+    for _ in range(len(_OF_REQUESTS) + 1):
+        page = await store.list_page(folder, after, 1)
+        if not page.entries:
+            return False
+        first = page.entries[0].key
+        passed = next((one for one in _OF_REQUESTS if first.startswith(f"{folder}{one}/")), None)
+        if passed is None:
+            return True
+        after = f"{folder}{passed}{_BEHIND}"
+    return False
 
 
 def _first_of(key: str) -> tuple[Scope | None, str]:

@@ -135,6 +135,7 @@ class _Request:
         """One attempt. False if another is needed."""
         if self._ws.tier1.held is None:
             await self._known(self._ws.tier1.current())
+            self._refuse_if_nothing_is_here()
         existing = [entry.uuid for entry in self._found()]
         tables = [*existing, *(uuid for _, uuid in _assigned(self._wanted))]
         async with AsyncExitStack() as lines:
@@ -149,6 +150,14 @@ class _Request:
             if record is None:
                 return True
             return await self._with(record, staging.result())
+
+    def _refuse_if_nothing_is_here(self) -> None:
+        """In a workspace that nobody made every name is missing. A no that nobody can ask for again leaves no record."""
+        if self._ws.tier1.held is not None or self._key.durable:
+            return
+        for place, changes in self._wanted.items():
+            _meant(self._ws.tier1.names, place, changes[0])
+            self._ws.tier1.names.namespace(place[0])
 
     async def _known(self, work: Awaitable[T]) -> T:
         """Before our own claim answered, an earlier attempt may have done it all."""

@@ -7,11 +7,12 @@ import pytest
 
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
+from arco.kernel.scope import Scope
 from arco.storage.local import LocalStore
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Always, ObjectStore
 from arco.storage.profile import INSTANT, ProfiledStore
-from arco.storage.workspaces import workspaces
+from arco.storage.workspaces import is_in_use, workspaces
 
 HELD = (
     "_arco_doctor/x/probe",
@@ -60,3 +61,34 @@ def test_no_more_is_asked_than_was_allowed(store: ObjectStore) -> None:
     found, requests = asyncio.run(found_in(store, HELD, requests_max=3))
     assert set(found) < set(OURS)
     assert requests == {"list": 3}
+
+
+REFUSED = (
+    "acme/dev/_catalog/iceberg_idempotency/ab/key.json",
+    "acme/dev/_catalog/iceberg_pointers/one.json",
+    "acme/dev/_catalog/iceberg_transactions/2025-01-01/one.json",
+    "acme/dev/_catalog/iceberg_transactions/2025-01-01/two.json",
+    "acme/dev/data/orders-1/metadata/one",
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "used"),
+    [
+        ((), False),
+        (("acme/dev/_catalog/core/commits/one.json",), True),
+        (("acme/dev/_catalog/ledger/catalog/one.jsonl",), True),
+        (("acme/dev/_catalog/workspace.json",), True),
+        (("acme/dev-2/_catalog/workspace.json",), False),
+    ],
+)
+def test_refused_requests_make_no_workspace(store: ObjectStore, more: tuple[str, ...], used: bool) -> None:
+    async def story() -> bool:
+        for key in (*REFUSED, *more):
+            await store.put(key, b"x", Always())
+        try:
+            return await is_in_use(store, Scope.of("acme", "dev"))
+        finally:
+            await store.close()
+
+    assert asyncio.run(story()) is used

@@ -9,8 +9,10 @@ import pytest
 from arco.kernel.clock import Clock, SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.kernel.ids import new_uuid7
+from arco.kernel.scope import Scope
 from arco.storage.memory import MemoryStore
 from arco.storage.port import ObjectStore
+from arco.storage.workspaces import is_in_use
 from stand_ins.asgi import Answer, ask, make_app
 from stand_ins.hand_clock import HandClock
 from stand_ins.shared_store import Delayed, Line
@@ -75,6 +77,30 @@ def test_success_has_no_content_and_needs_no_key() -> None:
         assert await shop.values() == ["1", "1"]
 
     tell(story)
+
+
+def test_one_for_a_workspace_that_nobody_made_leaves_nothing_that_counts() -> None:
+    """Without a key nothing at all; with one what its retry hears, which makes no workspace."""
+
+    async def story() -> None:
+        store = MemoryStore(SystemClock())
+        shop = Shop(store)
+        creation = change("a", "1", {"type": "assert-create"})
+        said = [(await shop.transact(one)).json["error"] for one in (change("a", "1"), creation)]
+        assert [(one["code"], one["type"]) for one in said] == [
+            (404, "NoSuchTableException"),
+            (404, "NoSuchNamespaceException"),
+        ]
+        assert [one.key for one in (await store.list_page("")).entries] == []
+        once = key()
+        answers = [await shop.transact(change("a", "1"), headers=once) for _ in range(2)]
+        assert [answer.status for answer in answers] == [404, 404]
+        assert answers[0].json["error"]["message"] == answers[1].json["error"]["message"]
+        assert not await is_in_use(store, Scope.of())
+        await shop.open()
+        assert await is_in_use(store, Scope.of())
+
+    asyncio.run(story())
 
 
 def test_a_retry_with_its_key_hears_the_same_and_does_nothing() -> None:

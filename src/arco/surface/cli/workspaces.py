@@ -14,7 +14,7 @@ from arco.kernel.limits import WORKSPACES_LISTED_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.outstanding import run_ids
 from arco.servo.schedule.starting import open_run
-from arco.storage.workspaces import workspaces
+from arco.storage.workspaces import is_in_use, workspaces
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, when
 from arco.surface.cli.projects import At, scope_named
@@ -30,7 +30,8 @@ async def create(at: At, name: str, description: str) -> None:
 
 async def list_workspaces(at: At, *, everything: bool, json: bool) -> None:
     async with opened(where_of(at)) as home:
-        found = [await _described(home, scope) for scope in await workspaces(_store(home), WORKSPACES_LISTED_MAX)]
+        scopes = await workspaces(_store(home), WORKSPACES_LISTED_MAX)
+        found = [await _described(home, scope) for scope in scopes if await is_in_use(_store(home), scope)]
     shown = [one for one in found if everything or one["given_up"] is None]
     if json:
         print_json(shown)

@@ -104,3 +104,31 @@ def test_deferring_to_oneself_is_refused_and_a_file_says_nothing_of_the_one_it_n
     (here / "arco.toml").write_text(TOML + 'defer_to = "prod"\n')
     assert arco("plan").code == 0, "prod has nobody to defer to"
     assert "This expands to 2 tasks" in arco("plan", "--workspace", "dev").out
+
+
+def test_one_that_was_only_named_in_refused_requests_is_not_listed(arco: Shell, here: Path) -> None:
+    """A key that was refused is remembered, so that its retry hears the same: that makes no workspace."""
+    import asyncio  # noqa: PLC0415
+
+    from arco.catalog.idempotency import RequestKey  # noqa: PLC0415
+    from arco.iceberg.requests import parse_commit_transaction  # noqa: PLC0415
+    from arco.kernel.errors import NoSuchTable  # noqa: PLC0415
+    from arco.kernel.ids import new_uuid7  # noqa: PLC0415
+    from arco.ledger.receipts import Source  # noqa: PLC0415
+    from arco.surface.cli.flags import Where  # noqa: PLC0415
+    from arco.surface.cli.opening import opened  # noqa: PLC0415
+    from arco.txn.transactions import Transactions  # noqa: PLC0415
+
+    changes = [{"identifier": {"namespace": ["db"], "name": "a"}, "requirements": [], "updates": []}]
+
+    async def ask() -> None:
+        async with opened(Where.of(str(here / "lake"), [], "default/misspelt")) as home:
+            parts = home.catalog.parts
+            key = RequestKey(new_uuid7(parts.clock, parts.entropy), "commitTransaction", "0")
+            with pytest.raises(NoSuchTable):
+                await Transactions(home.catalog).commit(parse_commit_transaction({"table-changes": changes}), key, Source())
+
+    arco("workspace", "create", "dev")
+    asyncio.run(ask())
+    assert list((here / "lake").rglob("iceberg_transactions"))
+    assert names(arco, "--all") == ["default/dev"]

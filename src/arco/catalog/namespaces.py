@@ -9,6 +9,7 @@ from arco.catalog.manifest import Author
 from arco.catalog.model import Levels
 from arco.catalog.once import Begin, once, submit_once
 from arco.catalog.operations import ChangeNamespace, CreateNamespace, DropNamespace, Operation
+from arco.catalog.proposals import check_namespace_place
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import check_properties
 from arco.kernel.errors import OutcomeUnknown
@@ -18,6 +19,7 @@ async def create_namespace(
     ws: Workspace, levels: Levels, properties: dict[str, str], key: RequestKey, author: Author
 ) -> None:
     check_properties(properties)
+    check_namespace_place(ws, properties)
     operation = CreateNamespace(key_hash=key.hash, id=ws.ulids.next(), levels=levels, properties=properties)
     await _commit(ws, operation, key, author)
 
@@ -39,6 +41,7 @@ async def change_namespace(
 ) -> Changes:
     """Set and remove properties. What was removed is said as the chain has it: by the state that the change was made on."""
     check_properties((*removals, *updates))
+    check_namespace_place(ws, updates)
     wanted = tuple(dict.fromkeys(removals))
     operation = ChangeNamespace(key_hash=key.hash, levels=levels, removals=wanted, updates=updates)
 

@@ -58,6 +58,10 @@ class LocationPolicy:
             listed.append(_Listed(plain, open_root(url, settings, clock, entropy)))
         return cls(listed)
 
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        return tuple(one.prefix for one in self._listed)
+
     def allows(self, location: str) -> bool:
         return self._find(location) is not None
 

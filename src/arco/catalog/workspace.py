@@ -1,6 +1,6 @@
 """Everything that belongs to one workspace on one server: its parts, made once, handed to whoever needs them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from arco.catalog.afterwards import Afterwards
@@ -52,6 +52,7 @@ class Workspace:
     locations: Locations
     afterwards: Afterwards
     tallies: Tallies = UNCOUNTED
+    policy: LocationPolicy = field(default_factory=LocationPolicy)
 
     @property
     def is_in_use(self) -> bool:
@@ -82,7 +83,7 @@ class Workspace:
         turns = Turns(store, scope, clock, entropy) if chosen.take_turns else None
         records = Records(store, scope, clock, entropy)
         tier1 = Tier1(store, scope, clock, entropy, records)
-        locations = Locations(base_uri)
+        locations, rules = Locations(base_uri), policy or LocationPolicy()
         return cls(
             scope,
             clock,
@@ -94,8 +95,9 @@ class Workspace:
             Pointers(store, scope, clock, entropy, records),
             Receipts(store, scope, clock, entropy),
             Markers(store, scope, clock, entropy, require_uuid7=chosen.require_uuid7),
-            MetadataFiles(store, locations, policy or LocationPolicy(), clock, entropy),
+            MetadataFiles(store, locations, rules, clock, entropy),
             locations,
             Afterwards(),
             tallies,
+            rules,
         )

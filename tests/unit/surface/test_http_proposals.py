@@ -1,9 +1,14 @@
 """Where Arco puts tables is told with their namespace, and a place below it is a proposal: what Trino needs to stage one."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from arco.catalog.policy import LocationPolicy
+from arco.kernel.clock import SystemClock
+from arco.kernel.entropy import SystemEntropy
 
 from .vending_ground import NAMESPACES, SCHEMA, TABLES, VendingGround
 
@@ -34,10 +39,48 @@ def test_a_namespace_says_where_its_tables_lie(ground: VendingGround) -> None:
     made = ground.post(NAMESPACES, {"namespace": ["a"], "properties": {"k": "v"}})
     assert made.json["properties"] == {"location": DATA, "k": "v"}
     assert ground.get(f"{NAMESPACES}/a").json["properties"] == made.json["properties"]
-    ground.post(f"{NAMESPACES}/a/properties", {"updates": {"location": "s3://other/place"}})
-    assert ground.get(f"{NAMESPACES}/a").json["properties"]["location"] == "s3://other/place"
+    ground.post(f"{NAMESPACES}/a/properties", {"updates": {"location": f"{DATA}/a"}})
+    assert ground.get(f"{NAMESPACES}/a").json["properties"]["location"] == f"{DATA}/a"
     ground.post(f"{NAMESPACES}/a/properties", {"removals": ["location"]})
     assert ground.get(f"{NAMESPACES}/a").json["properties"]["location"] == DATA
+
+
+def test_what_a_namespace_says_of_itself_can_be_sent_back(ground: VendingGround) -> None:
+    said = ground.get(f"{NAMESPACES}/ns").json["properties"]
+    assert ground.post(NAMESPACES, {"namespace": ["copy"], "properties": said}).status == 200
+    assert ground.post(f"{NAMESPACES}/ns/properties", {"updates": said}).status == 200
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "file:///etc",
+        "s3://other/place",
+        "s3://lake/default/default/_catalog",
+        "s3://lake/default/other/data",
+        f"{DATA}/../x",
+        "",
+    ],
+)
+def test_a_namespace_says_no_place_in_which_none_of_its_tables_could_lie(ground: VendingGround, place: str) -> None:
+    """They would be put elsewhere without a word, or refused one by one."""
+    asked = {"location": place}
+    made = ground.post(NAMESPACES, {"namespace": ["a"], "properties": asked})
+    assert made.error == (400, "BadRequestException")
+    assert DATA in made.json["error"]["message"]
+    assert ground.get(f"{NAMESPACES}/a").status == 404
+    assert ground.post(f"{NAMESPACES}/ns/properties", {"updates": asked}).error == (400, "BadRequestException")
+    assert ground.get(f"{NAMESPACES}/ns").json["properties"] == {"location": DATA}
+
+
+def test_a_namespace_may_say_a_place_that_the_operator_lists(tmp_path: Path) -> None:
+    listed = f"file://{tmp_path}"
+    ground = VendingGround(LocationPolicy.of([listed], SystemClock(), SystemEntropy()))
+    made = ground.post(NAMESPACES, {"namespace": ["a"], "properties": {"location": f"{listed}/a"}})
+    assert made.json["properties"] == {"location": f"{listed}/a"}
+    refused = ground.post(NAMESPACES, {"namespace": ["b"], "properties": {"location": "s3://other/b"}})
+    assert listed in refused.json["error"]["message"]
+    ground.runner.close()
 
 
 @pytest.mark.parametrize("place", [f"{DATA}/t-0123", f"{DATA}/t-0123/", "s3a://lake/default/default/data/t", f"{DATA}/a/b"])

@@ -268,6 +268,67 @@ def test_rows_outside_the_partitions_of_a_task_are_refused(runs: Runs) -> None:
     assert "outside the partitions" in why(state)[0]
 
 
+@pytest.mark.parametrize("mode", ["replace", "append", "merge"])
+def test_rows_of_other_partitions_are_refused_whatever_is_done_with_them(runs: Runs, mode: str) -> None:
+    """Whoever reads the other partition would not be stale: nothing says that it has changed."""
+
+    @asset(partitions=WEEK, mode=mode, key="n" if mode == "merge" else ())
+    def astray(run):
+        return run.spark.sql("select explode(array(date'2025-01-01', date'2025-01-02')) date, 1 n")
+
+    state = runs.run(astray, partitions={"date": "2025-01-01"})
+    assert ended(state) == {"failed": 1}
+    assert "outside the partitions that are made: date = 2025-01-02" in why(state)[0]
+
+
+def test_what_lies_between_the_partitions_of_a_task_is_left_as_it_is(runs: Runs) -> None:
+    """Code is told from where to where, and the values of each dimension; what is published already may lie between."""
+
+    @asset(partitions=WEEK)
+    def days(run, version: int = 1):
+        every_day = run.spark.sql("select explode(sequence(date'2024-12-01', date'2025-02-01')) date")
+        return every_day.where(f.col("date") >= run.start).where(f.col("date") < run.end).withColumn("v", f.lit(version))
+
+    @asset(partitions=[WEEK, static("region", ["de", "fr", "it"])], partition_by=["bucket(4, n)"])
+    def grid(run, version: int = 1):
+        regions = run.spark.createDataFrame([(one,) for one in run.values("region")], "region string")
+        return of_days(run, rows=1, v=str(version)).crossJoin(regions)
+
+    part = {"date": "2025-01-04", "region": "de,it"}
+    assert ended(runs.run(days, grid, partitions=part)) == {"succeeded": 2}
+    before = {name: runs.table(name).current_snapshot_id for name in ("days", "grid")}
+    assert ended(runs.run(days, grid)) == {"succeeded": 2}
+    assert runs.rows("days") == [(date(2025, 1, day), 1) for day in range(1, 8)]
+    expected = [(date(2025, 1, day), 0, 1, region) for day in range(1, 8) for region in ("de", "fr", "it")]
+    assert runs.rows("grid") == expected
+    assert {name: runs.table(name).current_snapshot_id for name in before} != before
+    assert runs.plan(days, grid).plan.spec.tasks == ()
+
+
+@pytest.mark.parametrize("layout", [[], ["bucket(2, n)"]])
+def test_partitions_that_the_layout_does_not_know_are_replaced_together(runs: Runs, layout: list[str]) -> None:
+    """One file has rows of several of them, and no footer says that it has no others."""
+
+    @asset(partitions=static("region", ["de", "fr", "it"]), partition_by=layout)
+    def mixed(run, version: int = 1):
+        regions = run.spark.createDataFrame([(one,) for one in run.values("region")], "region string")
+        return regions.crossJoin(run.spark.range(2)).selectExpr("region", "id as n", f"{version} as v").coalesce(1)
+
+    assert ended(runs.run(mixed)) == {"succeeded": 1}
+    assert ended(runs.force(mixed, partitions={"region": "de,it"}, parameters={"version": "2"})) == {"succeeded": 1}
+    newer = {"de": 2, "fr": 1, "it": 2}
+    assert runs.rows("mixed") == [(region, n, newer[region]) for region in ("de", "fr", "it") for n in (0, 1)]
+
+
+def test_partitions_of_another_type_than_their_column_are_refused_by_name(runs: Runs) -> None:
+    @asset(partitions=static("shop", [1, 2]))
+    def numbered(run):
+        return run.spark.sql("select '1' shop")
+
+    (said,) = why(runs.run(numbered))
+    assert "partitions by shop, such as 1, 2, and shop is a column of type string" in said
+
+
 # Modes
 
 

@@ -103,7 +103,6 @@ class World:
         made = facts.materializations[-1:] if is_whole else facts.materializations
         return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in made))
 
-
     def versions_of(self, key: AssetKey, partitions: PartitionSet) -> list[dict[str, Any]]:
         """What some partitions are now, as a document that nobody may change: asked of the past, and again for the tasks."""
         versions = self.versions(key)

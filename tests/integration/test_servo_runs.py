@@ -320,6 +320,43 @@ def test_partitions_that_the_layout_does_not_know_are_replaced_together(runs: Ru
     assert runs.rows("mixed") == [(region, n, newer[region]) for region in ("de", "fr", "it") for n in (0, 1)]
 
 
+def test_what_code_registers_in_spark_is_its_own(runs: Runs) -> None:
+    """Views of one name are usual; tasks run side by side, and one that read the other's would publish wrong rows."""
+    together = threading.Barrier(2)
+
+    def summed(rows: Any, ansi: str) -> Any:
+        spark = rows.sparkSession
+        rows.createOrReplaceTempView("mine")
+        spark.udf.register("named", lambda: ansi)
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        together.wait(60)
+        return spark.sql("select count(*) as rows, min(id) as first, min(named()) as own from mine")
+
+    @asset(retry=0)
+    def small(people):
+        return summed(people.where("id = 1"), "true")
+
+    @asset(retry=0)
+    def all_of_them(people):
+        return summed(people, "false")
+
+    runs.run(people)
+    assert ended(runs.run(people, small, all_of_them)) == {"succeeded": 2}
+    assert runs.rows("small") == [(1, 1, "true")]
+    assert runs.rows("all_of_them") == [(2, 1, "false")]
+    assert runs.session.spark.catalog.listTables() == []
+
+
+def test_code_that_ends_the_process_ends_its_task_alone(runs: Runs) -> None:
+    @asset(retry=0)
+    def leaves(run):
+        raise SystemExit(3)
+
+    state = runs.run(people, leaves)
+    assert ended(state) == {"succeeded": 1, "failed": 1}
+    assert "SystemExit" in why(state)[0]
+
+
 def test_partitions_of_another_type_than_their_column_are_refused_by_name(runs: Runs) -> None:
     @asset(partitions=static("shop", [1, 2]))
     def numbered(run):

@@ -152,6 +152,7 @@ class _Work:
     selected: PartitionSet = field(init=False)
     started_ms: int = field(init=False)
     loop: asyncio.AbstractEventLoop | None = None
+    session: SparkSession | None = None
 
     def __post_init__(self) -> None:
         world = self.bench.world
@@ -217,8 +218,10 @@ class _Work:
         return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", logged, progressed)
 
     def _spark(self) -> SparkSession:
-        """The session of all assets, or one beside it with this asset's own settings."""
-        return self.bench.threads.session.with_settings(self.asset.spark)
+        """The attempt's own: what its code registers or sets there, code that runs at the same time does not see."""
+        if self.session is None:
+            self.session = self.bench.threads.session.apart(self.asset.spark)
+        return self.session
 
     def _say(self, facts: Mapping[str, Any]) -> None:
         """Progress from Spark's thread, said on the loop's own."""

@@ -465,6 +465,27 @@ def test_two_runs_that_were_planned_alike_do_not_append_the_same_changes_twice(r
     assert runs.plan(arrivals, seen).plan.spec.tasks == ()
 
 
+def test_what_is_forced_is_made_of_all_rows_and_not_of_none(runs: Runs) -> None:
+    @asset(mode="append", name="arrivals")
+    def arrivals(run):
+        return run.spark.range(2)
+
+    factor = {"is": 1}  # what no fingerprint sees
+
+    @asset(mode="append", inputs={"new": changes_of("arrivals")})
+    def scaled(new):
+        return new.selectExpr(f"id * {factor['is']} as id")
+
+    runs.run(arrivals, scaled)
+    factor["is"] = 10
+    assert ended(runs.force(arrivals, scaled, words=("scaled",))) == {"succeeded": 1}
+    assert runs.rows("scaled") == [(0,), (10,)]
+    assert "forced" in runs.table("scaled").snapshots[-1]["summary"]["arco.full-reads"]
+    runs.force(arrivals, scaled, words=("arrivals",))
+    assert ended(runs.run(arrivals, scaled)) == {"succeeded": 1}
+    assert sorted(runs.rows("scaled")) == [(0,), (0,), (10,), (10,)]
+
+
 def test_a_merge_that_has_to_read_all_loses_no_row_that_it_made_before(runs: Runs) -> None:
     @asset(mode="full", name="arrivals")
     def arrivals(run, low: int = 0):
@@ -649,6 +670,32 @@ def test_files_are_inputs_and_other_files_make_it_stale(runs: Runs) -> None:
     (runs.folder / "landing" / "b.json").write_text('{"id": 2}\n')
     assert ended(runs.run(landed)) == {"succeeded": 1}
     assert runs.rows("landed") == [(1,), (2,)]
+
+
+def test_a_file_is_read_by_its_name_and_not_as_a_pattern(runs: Runs) -> None:
+    (runs.folder / "landing").mkdir()
+    names = [
+        "a.csv",
+        "ab.csv",
+        "a*.csv",
+        "a?.csv",
+        "r1.csv",
+        "r[1].csv",
+        "x{1,2}.csv",
+        "b c.csv",
+        "p%20.csv",
+        "q\\t.csv",
+        "k,l.csv",
+    ]
+    for number, name in enumerate(names):
+        (runs.folder / "landing" / name).write_text(f"id\n{number}\n")
+
+    @asset(inputs={"given": files("landing/*.csv", header="true")})
+    def taken(given):
+        return given.selectExpr("cast(id as int) as id")
+
+    assert ended(runs.run(taken)) == {"succeeded": 1}
+    assert sorted(runs.rows("taken")) == [(number,) for number in range(len(names))]
 
 
 def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:

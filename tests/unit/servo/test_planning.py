@@ -20,7 +20,7 @@ from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
 from arco.servo.sdk.dimensions import daily, hourly, monthly, static, weekly
-from arco.servo.sdk.inputs import every, files, last, window
+from arco.servo.sdk.inputs import changes_of, every, files, last, window
 from arco.servo.sdk.project import Project, assembled
 from arco.servo.sdk.selection import select
 
@@ -195,6 +195,21 @@ def test_a_table_that_is_replaced_as_a_whole_is_made_with_all_of_its_partitions_
     )
     (task,) = made_plan(made, snapshot(facts)).spec.tasks
     assert task.partitions == [JANUARY]
+
+
+def test_what_is_forced_does_not_go_on_from_the_last_publish() -> None:
+    @asset(mode="append", inputs={"new": changes_of("customers")})
+    def seen(new: object) -> object: ...
+
+    made = assembled([source("customers").written, seen.written], folder=Path(), name="shop", namespace="shop")
+    facts = published(made, made_plan(made, snapshot()))
+    before = msgspec.structs.replace(facts["shop.seen"].materializations[0], input_snapshots={"new": 2})
+    facts["shop.seen"] = msgspec.structs.replace(facts["shop.seen"], materializations=(before,))
+    changed = snapshot(facts)
+    changed.assets["shop.customers"] = AssetFacts(table=TableFact(table_uuid="c", snapshot_id=4, metadata_location="m"))
+    (standard,) = made_plan(made, changed).spec.tasks
+    (forced,) = made_plan(made, changed, mode=Mode.FORCE).spec.tasks
+    assert [task.inputs[0].since for task in (standard, forced)] == [2, None]
 
 
 def test_what_is_due_first_goes_first_by_the_time_that_is_left() -> None:

@@ -268,6 +268,104 @@ def test_rows_outside_the_partitions_of_a_task_are_refused(runs: Runs) -> None:
     assert "outside the partitions" in why(state)[0]
 
 
+@pytest.mark.parametrize("mode", ["replace", "append", "merge"])
+def test_rows_of_other_partitions_are_refused_whatever_is_done_with_them(runs: Runs, mode: str) -> None:
+    """Whoever reads the other partition would not be stale: nothing says that it has changed."""
+
+    @asset(partitions=WEEK, mode=mode, key="n" if mode == "merge" else ())
+    def astray(run):
+        return run.spark.sql("select explode(array(date'2025-01-01', date'2025-01-02')) date, 1 n")
+
+    state = runs.run(astray, partitions={"date": "2025-01-01"})
+    assert ended(state) == {"failed": 1}
+    assert "outside the partitions that are made: date = 2025-01-02" in why(state)[0]
+
+
+def test_what_lies_between_the_partitions_of_a_task_is_left_as_it_is(runs: Runs) -> None:
+    """Code is told from where to where, and the values of each dimension; what is published already may lie between."""
+
+    @asset(partitions=WEEK)
+    def days(run, version: int = 1):
+        every_day = run.spark.sql("select explode(sequence(date'2024-12-01', date'2025-02-01')) date")
+        return every_day.where(f.col("date") >= run.start).where(f.col("date") < run.end).withColumn("v", f.lit(version))
+
+    @asset(partitions=[WEEK, static("region", ["de", "fr", "it"])], partition_by=["bucket(4, n)"])
+    def grid(run, version: int = 1):
+        regions = run.spark.createDataFrame([(one,) for one in run.values("region")], "region string")
+        return of_days(run, rows=1, v=str(version)).crossJoin(regions)
+
+    part = {"date": "2025-01-04", "region": "de,it"}
+    assert ended(runs.run(days, grid, partitions=part)) == {"succeeded": 2}
+    before = {name: runs.table(name).current_snapshot_id for name in ("days", "grid")}
+    assert ended(runs.run(days, grid)) == {"succeeded": 2}
+    assert runs.rows("days") == [(date(2025, 1, day), 1) for day in range(1, 8)]
+    expected = [(date(2025, 1, day), 0, 1, region) for day in range(1, 8) for region in ("de", "fr", "it")]
+    assert runs.rows("grid") == expected
+    assert {name: runs.table(name).current_snapshot_id for name in before} != before
+    assert runs.plan(days, grid).plan.spec.tasks == ()
+
+
+@pytest.mark.parametrize("layout", [[], ["bucket(2, n)"]])
+def test_partitions_that_the_layout_does_not_know_are_replaced_together(runs: Runs, layout: list[str]) -> None:
+    """One file has rows of several of them, and no footer says that it has no others."""
+
+    @asset(partitions=static("region", ["de", "fr", "it"]), partition_by=layout)
+    def mixed(run, version: int = 1):
+        regions = run.spark.createDataFrame([(one,) for one in run.values("region")], "region string")
+        return regions.crossJoin(run.spark.range(2)).selectExpr("region", "id as n", f"{version} as v").coalesce(1)
+
+    assert ended(runs.run(mixed)) == {"succeeded": 1}
+    assert ended(runs.force(mixed, partitions={"region": "de,it"}, parameters={"version": "2"})) == {"succeeded": 1}
+    newer = {"de": 2, "fr": 1, "it": 2}
+    assert runs.rows("mixed") == [(region, n, newer[region]) for region in ("de", "fr", "it") for n in (0, 1)]
+
+
+def test_what_code_registers_in_spark_is_its_own(runs: Runs) -> None:
+    """Views of one name are usual; tasks run side by side, and one that read the other's would publish wrong rows."""
+    together = threading.Barrier(2)
+
+    def summed(rows: Any, ansi: str) -> Any:
+        spark = rows.sparkSession
+        rows.createOrReplaceTempView("mine")
+        spark.udf.register("named", lambda: ansi)
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        together.wait(60)
+        return spark.sql("select count(*) as rows, min(id) as first, min(named()) as own from mine")
+
+    @asset(retry=0)
+    def small(people):
+        return summed(people.where("id = 1"), "true")
+
+    @asset(retry=0)
+    def all_of_them(people):
+        return summed(people, "false")
+
+    runs.run(people)
+    assert ended(runs.run(people, small, all_of_them)) == {"succeeded": 2}
+    assert runs.rows("small") == [(1, 1, "true")]
+    assert runs.rows("all_of_them") == [(2, 1, "false")]
+    assert runs.session.spark.catalog.listTables() == []
+
+
+def test_code_that_ends_the_process_ends_its_task_alone(runs: Runs) -> None:
+    @asset(retry=0)
+    def leaves(run):
+        raise SystemExit(3)
+
+    state = runs.run(people, leaves)
+    assert ended(state) == {"succeeded": 1, "failed": 1}
+    assert "SystemExit" in why(state)[0]
+
+
+def test_partitions_of_another_type_than_their_column_are_refused_by_name(runs: Runs) -> None:
+    @asset(partitions=static("shop", [1, 2]))
+    def numbered(run):
+        return run.spark.sql("select '1' shop")
+
+    (said,) = why(runs.run(numbered))
+    assert "partitions by shop, such as 1, 2, and shop is a column of type string" in said
+
+
 # Modes
 
 
@@ -365,6 +463,27 @@ def test_two_runs_that_were_planned_alike_do_not_append_the_same_changes_twice(r
     assert "appended twice" in why(second)[0]
     assert sorted(runs.rows("seen")) == [(0,), (0,), (1,), (1,)]
     assert runs.plan(arrivals, seen).plan.spec.tasks == ()
+
+
+def test_what_is_forced_is_made_of_all_rows_and_not_of_none(runs: Runs) -> None:
+    @asset(mode="append", name="arrivals")
+    def arrivals(run):
+        return run.spark.range(2)
+
+    factor = {"is": 1}  # what no fingerprint sees
+
+    @asset(mode="append", inputs={"new": changes_of("arrivals")})
+    def scaled(new):
+        return new.selectExpr(f"id * {factor['is']} as id")
+
+    runs.run(arrivals, scaled)
+    factor["is"] = 10
+    assert ended(runs.force(arrivals, scaled, words=("scaled",))) == {"succeeded": 1}
+    assert runs.rows("scaled") == [(0,), (10,)]
+    assert "forced" in runs.table("scaled").snapshots[-1]["summary"]["arco.full-reads"]
+    runs.force(arrivals, scaled, words=("arrivals",))
+    assert ended(runs.run(arrivals, scaled)) == {"succeeded": 1}
+    assert sorted(runs.rows("scaled")) == [(0,), (0,), (10,), (10,)]
 
 
 def test_a_merge_that_has_to_read_all_loses_no_row_that_it_made_before(runs: Runs) -> None:
@@ -551,6 +670,32 @@ def test_files_are_inputs_and_other_files_make_it_stale(runs: Runs) -> None:
     (runs.folder / "landing" / "b.json").write_text('{"id": 2}\n')
     assert ended(runs.run(landed)) == {"succeeded": 1}
     assert runs.rows("landed") == [(1,), (2,)]
+
+
+def test_a_file_is_read_by_its_name_and_not_as_a_pattern(runs: Runs) -> None:
+    (runs.folder / "landing").mkdir()
+    names = [
+        "a.csv",
+        "ab.csv",
+        "a*.csv",
+        "a?.csv",
+        "r1.csv",
+        "r[1].csv",
+        "x{1,2}.csv",
+        "b c.csv",
+        "p%20.csv",
+        "q\\t.csv",
+        "k,l.csv",
+    ]
+    for number, name in enumerate(names):
+        (runs.folder / "landing" / name).write_text(f"id\n{number}\n")
+
+    @asset(inputs={"given": files("landing/*.csv", header="true")})
+    def taken(given):
+        return given.selectExpr("cast(id as int) as id")
+
+    assert ended(runs.run(taken)) == {"succeeded": 1}
+    assert sorted(runs.rows("taken")) == [(number,) for number in range(len(names))]
 
 
 def test_reading_a_table_that_is_no_input_is_refused(runs: Runs) -> None:

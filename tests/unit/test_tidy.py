@@ -31,6 +31,7 @@ SPARK_FILES = (
                 "inputs",
                 "maintenance",
                 "observe",
+                "own_rows",
                 "plans",
             ),
             *("quarantine", "read", "rewrite", "sql", "transforms", "types", "verdicts", "write"),

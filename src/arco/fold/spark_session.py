@@ -58,7 +58,7 @@ _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _CONNECT_HINT = "pip install 'arco[connect]' brings what it needs"
 _CONNECT_LIMITS = (
     "Spark Connect: how far a task is, is not told; code has no sparkContext and no RDD; a read behind a frame that was cached is"
-    " not seen; settings, jars and connectors of the server are its own"
+    " not seen; tasks that run at the same time share temporary views; settings, jars and connectors of the server are its own"
 )
 
 
@@ -130,18 +130,26 @@ class Session:
             return self.spark
         words = tuple(sorted(conf.items()))
         if words not in self._own:
-            refuse_contradictions(conf)
-            for word in conf:
-                if not self.spark.conf.isModifiable(word):
-                    raise not_for_one_asset(word)
-            beside = (
-                SparkSession.builder.remote(self.settings.master).create() if self.is_connect else self.spark.newSession()
-            )
-            _set_at_run_time(beside, {**self.settings.conf, **conf})
-            if self.is_connect and self.modules is not None:
-                beside.addArtifacts(str(self.modules), pyfile=True)
-            self._own[words] = beside
+            self._own[words] = self._beside(conf)
         return self._own[words]
+
+    def apart(self, conf: Mapping[str, str]) -> SparkSession:
+        """A session for one attempt, on the same executors: the views, functions and settings of its code are its own.
+
+        With Spark Connect a session is another client, so tasks share one: people are told.
+        """
+        return self.with_settings(conf) if self.is_connect else self._beside(conf)
+
+    def _beside(self, conf: Mapping[str, str]) -> SparkSession:
+        refuse_contradictions(conf)
+        for word in conf:
+            if not self.spark.conf.isModifiable(word):
+                raise not_for_one_asset(word)
+        beside = SparkSession.builder.remote(self.settings.master).create() if self.is_connect else self.spark.newSession()
+        _set_at_run_time(beside, {**self.settings.conf, **conf})
+        if self.is_connect and self.modules is not None:
+            beside.addArtifacts(str(self.modules), pyfile=True)
+        return beside
 
     def is_alive(self) -> bool:
         """Whether there is still a Spark to ask."""
@@ -353,7 +361,7 @@ def _set_at_run_time(spark: SparkSession, conf: Mapping[str, str]) -> list[str]:
 
 
 def check_session(spark: SparkSession) -> None:
-    """That nobody changed what the bytes depend on since the session began: code of one asset runs in the session of all."""
+    """That nobody changed what the bytes depend on since the session began: an asset's code has it in hand."""
     for word, value in FIXED.items():
         found = spark.conf.get(word, value) or value
         if found.lower() != value.lower():

@@ -39,7 +39,11 @@ class SparkThreads:
 
         def inside() -> T:
             with self.session.job(group, description):
-                return work()
+                try:
+                    return work()
+                except SystemExit as left:
+                    # Code that leaves: the loop that waits for it would leave too, with everything else that it drives.
+                    raise RuntimeError(f"the code would end the process: SystemExit({left.code!r})") from left
 
         running = asyncio.get_running_loop().run_in_executor(self._pool, inside)
         known: Any = None

@@ -20,7 +20,7 @@ from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
 from arco.servo.sdk.dimensions import daily, hourly, monthly, static, weekly
-from arco.servo.sdk.inputs import every, files, last, window
+from arco.servo.sdk.inputs import changes_of, every, files, last, window
 from arco.servo.sdk.project import Project, assembled
 from arco.servo.sdk.selection import select
 
@@ -170,6 +170,46 @@ def test_an_earlier_partitioning_is_said_in_plan_and_explanation() -> None:
     found = explain(world, key, {})
     assert [one.reason for one in found.stale] == ["layout"]
     assert any("partitioned otherwise" in note and "drop the table" in note for note in found.notes)
+
+
+def test_a_table_that_is_replaced_as_a_whole_is_made_with_all_of_its_partitions_or_not_at_all() -> None:
+    @asset(partitions=DAYS, mode="full", partitions_per_task=5)
+    def whole(raw: object) -> object: ...
+
+    raw = source("raw", partitions=DAYS)
+    made = assembled([raw.written, whole.written], folder=Path(), name="shop", namespace="shop")
+    facts = published(made, made_plan(made, snapshot()))
+    assert made_plan(made, snapshot(facts)).spec.tasks == ()
+    next_day = snapshot(facts, NOW_MS + 86_400_000)
+    (task,) = made_plan(made, next_day, partitions={"date": "2025-01-31"}).spec.tasks
+    assert task.partitions == [{"date": ["2025-01-01", "2025-02-01"]}]
+    assert [(why.reason, why.partitions) for why in task.because] == [
+        ("never", [{"date": ["2025-01-31", "2025-02-01"]}]),
+        ("whole", [{"date": ["2025-01-01", "2025-01-31"]}]),
+    ]
+    # What lies under a publish of some days alone is gone from the table, whoever made it.
+    alone = [{"date": ["2025-01-30", "2025-01-31"]}]
+    lost = msgspec.structs.replace(facts["shop.whole"].materializations[0], id="z", partitions=alone)
+    facts["shop.whole"] = msgspec.structs.replace(
+        facts["shop.whole"], materializations=(*facts["shop.whole"].materializations, lost)
+    )
+    (task,) = made_plan(made, snapshot(facts)).spec.tasks
+    assert task.partitions == [JANUARY]
+
+
+def test_what_is_forced_does_not_go_on_from_the_last_publish() -> None:
+    @asset(mode="append", inputs={"new": changes_of("customers")})
+    def seen(new: object) -> object: ...
+
+    made = assembled([source("customers").written, seen.written], folder=Path(), name="shop", namespace="shop")
+    facts = published(made, made_plan(made, snapshot()))
+    before = msgspec.structs.replace(facts["shop.seen"].materializations[0], input_snapshots={"new": 2})
+    facts["shop.seen"] = msgspec.structs.replace(facts["shop.seen"], materializations=(before,))
+    changed = snapshot(facts)
+    changed.assets["shop.customers"] = AssetFacts(table=TableFact(table_uuid="c", snapshot_id=4, metadata_location="m"))
+    (standard,) = made_plan(made, changed).spec.tasks
+    (forced,) = made_plan(made, changed, mode=Mode.FORCE).spec.tasks
+    assert [task.inputs[0].since for task in (standard, forced)] == [2, None]
 
 
 def test_what_is_due_first_goes_first_by_the_time_that_is_left() -> None:

@@ -10,9 +10,12 @@ from typing import Any
 
 from pyiceberg import expressions
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
+from pyiceberg.expressions.literals import literal
+from pyiceberg.types import NestedField
 
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
 from arco.kernel.partition_key import Scalar
 from arco.servo.partitions.axes import Axis, Period, TimeAxis
 from arco.servo.partitions.partitioning import Partitioning
@@ -55,11 +58,27 @@ def _within(axis: Axis, first: int, end: int, kinds: Mapping[str, Any], table: s
         low, high = (_moment(axis, one, kind, table) for one in (first, end))
         return And(_rule.GreaterThanOrEqual(axis.name, low), _rule.LessThan(axis.name, high))
     values = [axis.value(one) for one in range(first, end)]
+    _refuse_other_types(axis, values, kind, table)
     known = [_literal(one) for one in values if one is not None]
     parts: list[BooleanExpression] = [] if None not in values else [_rule.IsNull(axis.name)]
     if known:
         parts.append(_rule.EqualTo(axis.name, known[0]) if len(known) == 1 else _rule.In(axis.name, known))
     return _any(parts)
+
+
+def _refuse_other_types(axis: Axis, values: list[Scalar], kind: Any, table: str) -> None:
+    """Values that a column of this type can not hold. Texts are read as the column's type, as everywhere in the format."""
+    try:
+        wanted = NestedField.model_validate({"id": 1, "name": axis.name, "required": False, "type": kind}).field_type
+        for value in values:
+            if value is not None:
+                literal(_literal(value)).to(wanted)
+    except (TypeError, ValueError) as error:
+        said, listed = kind if isinstance(kind, str) else kind["type"], ", ".join(map(repr, values[:3]))
+        raise InvalidInput(
+            f"{table} has partitions by {axis.name}, such as {clip(listed)}, and {axis.name} is a column of type {said}",
+            hint=f"cast the column, or list values of type {said}",
+        ) from error
 
 
 def _moment(axis: TimeAxis, ordinal: int, kind: Any, table: str) -> str:

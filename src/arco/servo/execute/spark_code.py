@@ -24,10 +24,15 @@ def computed(asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunCo
     made = _queried(asset, inputs, run) if asset.kind is AssetKind.SQL else _called(asset, inputs, run)
     if not isinstance(made, DataFrame):
         raise InvalidInput(
-            f"{asset.where}: {asset.key} returned {type(made).__name__}, not a DataFrame",
-            hint="return the rows of the table",
+            f"{asset.where}: {asset.key} returned {_kind(made)}, not a DataFrame of Spark",
+            hint="return the rows of the table" if made is not None else "return the rows of the table; is there a return?",
         )
     return made
+
+
+def _kind(made: object) -> str:
+    kind = type(made)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def _called(asset: AssetDefinition, inputs: Mapping[str, DataFrame], run: RunContext) -> Any:

@@ -40,11 +40,12 @@ from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import pin
 from arco.servo.execute.provenance import Made, checks_of, events, summary
 from arco.servo.execute.publish import Publication, Publisher, published_before
-from arco.servo.execute.snapshots import Append, AppendNext, Change, ReplaceAll, refuse_outsiders
+from arco.servo.execute.snapshots import Append, AppendNext, Change, ReplaceAll
 from arco.servo.execute.spark_code import computed
 from arco.servo.execute.spark_failures import said_of
 from arco.servo.execute.spark_guard import Guard, is_worth_watching
 from arco.servo.execute.spark_inputs import Frames, TableInput, frames
+from arco.servo.execute.spark_own_rows import refuse_outside, without_what_lies_between
 from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
 from arco.servo.execute.spark_quarantine import Split, Stamp, split
 from arco.servo.execute.spark_read import open_files
@@ -151,6 +152,7 @@ class _Work:
     selected: PartitionSet = field(init=False)
     started_ms: int = field(init=False)
     loop: asyncio.AbstractEventLoop | None = None
+    session: SparkSession | None = None
 
     def __post_init__(self) -> None:
         world = self.bench.world
@@ -216,8 +218,10 @@ class _Work:
         return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", logged, progressed)
 
     def _spark(self) -> SparkSession:
-        """The session of all assets, or one beside it with this asset's own settings."""
-        return self.bench.threads.session.with_settings(self.asset.spark)
+        """The attempt's own: what its code registers or sets there, code that runs at the same time does not see."""
+        if self.session is None:
+            self.session = self.bench.threads.session.apart(self.asset.spark)
+        return self.session
 
     def _say(self, facts: Mapping[str, Any]) -> None:
         """Progress from Spark's thread, said on the loop's own."""
@@ -230,6 +234,8 @@ class _Work:
         rows = computed(self.asset, found.inputs, self._context(spark))
         schema = iceberg_schema(rows.schema)
         refuse_other_columns(self.asset, schema)
+        partitioning = self.bench.world.partitioning(self.asset.key)
+        rows = without_what_lies_between(rows, schema, partitioning, self.selected, str(self.asset.key))
         declared = {path for one in found.inputs.values() for path in tables_and_files_read(one).paths}
         external = refuse_undeclared(rows, asset=self.asset, root=self.bench.root, declared=declared)
         stamp = Stamp(str(self.attempt.run), self.task.id, self._logical_ms())
@@ -283,10 +289,11 @@ class _Work:
             return new, ReplaceAll()
         match self.asset.write.mode:
             case WriteMode.APPEND:
+                refuse_outside(spark, place.written, new, self._own_rows(target))
                 return new, AppendNext() if any(one.kind is InputKind.CHANGES for one in self.asset.inputs) else Append()
             case WriteMode.MERGE:
                 rows = self._own_rows(target)
-                refuse_outsiders(new.files, rows, place.written)
+                refuse_outside(spark, place.written, new, rows)
                 return merge_by_key(spark, place.written, io, new, self.asset.write.key, target, where=rows)
             case _:
                 return replace_matching(spark, place.written, io, new, self._own_rows(target), target)

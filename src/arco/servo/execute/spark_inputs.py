@@ -15,7 +15,7 @@ from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, NotFound
 from arco.servo.execute.partition_filters import where
 from arco.servo.execute.pinned import Pinned
-from arco.servo.execute.spark_read import read_changes, read_table
+from arco.servo.execute.spark_read import as_named, read_changes, read_table
 from arco.servo.execute.spark_types import spark_schema
 from arco.servo.execute.table_state import state_of
 from arco.servo.partitions.partitioning import Partitioning
@@ -73,7 +73,7 @@ def frames(
 def _changes(spark: SparkSession, io: FileIO, one: TableInput) -> DataFrame | str:
     """The rows since the last publish, or why all have to be read."""
     if one.since is None:
-        return "nothing was published from it before"
+        return "there is no publish to go on from: it is the first one, its code changed, or it was forced"
     if one.table is None or one.pinned.snapshot_id is None:
         return "it has no rows"
     return read_changes(spark, one.table, io, since=one.since, until=one.pinned.snapshot_id)
@@ -110,4 +110,4 @@ def _files(
     reader = reader.options(**options)
     if not planned.files:
         return spark.createDataFrame([], schema or "")
-    return reader.load([one if "://" in one else str(folder / one) for one in planned.files])
+    return reader.load([as_named(one if "://" in one else str(folder / one)) for one in planned.files])

@@ -98,8 +98,13 @@ def _read_group(
 
 
 def open_files(spark: SparkSession, schema: types.StructType, locations: Iterable[str]) -> DataFrame:
-    """Files by their names: a { or a * in one is not a pattern."""
-    return spark.read.schema(schema).parquet(*(_PATTERN.sub(r"\\\g<0>", one) for one in locations))
+    """Files by their names."""
+    return spark.read.schema(schema).parquet(*map(as_named, locations))
+
+
+def as_named(location: str) -> str:
+    """A file as Spark takes it for that one: a { or a * in its name is not a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", location)
 
 
 def _file_path() -> Column:

@@ -19,8 +19,9 @@ from arco.kernel.ids import clip
 from arco.servo.execute.data_files import Written
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.scans import EVERYTHING, Scan, ScannedFile, columns_in, plan_scan, selected
-from arco.servo.execute.snapshots import Matching, Replace, Rewrite, refuse_outsiders
+from arco.servo.execute.snapshots import Matching, Replace, Rewrite
 from arco.servo.execute.spark_filters import spark_filter
+from arco.servo.execute.spark_own_rows import refuse_outside
 from arco.servo.execute.spark_read import open_files, read_scan
 from arco.servo.execute.spark_types import quoted, spark_schema
 from arco.servo.execute.spark_write import write
@@ -71,11 +72,11 @@ def replace_matching(
     ref: str | None = None,
 ) -> tuple[Written, Replace | Rewrite]:
     """The new rows instead of all that match, on any layout: files that hold other rows too are written anew with those."""
-    refuse_outsiders(written.files, where, table)
+    is_proved = refuse_outside(spark, table, written, where)
     scan = plan_scan(table, io, ref=ref, where=where)
     wanted = Matching(where, state_of(table, ref=ref).table)
     mixed = frozenset(plain_path(file.location) for file in scan.files if not wanted.only(file.described))
-    if not mixed:
+    if not mixed and is_proved:
         return written, Replace(where)
     kept = read_scan(spark, replace(scan, files=_among(scan, mixed), where=EVERYTHING), io)
     kept = kept.where(~f.coalesce(spark_filter(where, scan.state.schema), f.lit(False)))

@@ -59,7 +59,8 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
         if key in chosen:
             wanted = _wanted(world, graph.assets[key], request)
             found = _stale(world, key, wanted, made, request)
-            maker = TaskMaker(world, key, deployed, priorities[key], made, request.partitions_per_task)
+            anew = request.mode is Mode.FORCE
+            maker = TaskMaker(world, key, deployed, priorities[key], made, request.partitions_per_task, anew=anew)
             mine, made[key] = maker.tasks(found)
             tasks.extend(mine)
             if len(tasks) > request.tasks_max:

@@ -10,6 +10,7 @@ For every partition the first of these that holds is its reason:
   quarantined   its last output was held back
   deadline      it was published longer ago than the asset may be stale
   forced        somebody asked for it
+  whole         another partition of a table that is always replaced as a whole is made
 
 The answer is made of ranges: one reason for a year of days costs as much as one for a day.
 """
@@ -28,7 +29,7 @@ from arco.servo.plan.facts import AssetFacts, HeldOutput, Materialization, Plann
 from arco.servo.plan.needs import AllNeeds, Needs
 from arco.servo.plan.versions import Versions
 from arco.servo.plan.writing import Scribe
-from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
 from arco.servo.sdk.graph import Graph
 
 
@@ -41,6 +42,7 @@ class Reason(StrEnum):
     QUARANTINED = "quarantined"
     DEADLINE = "deadline"
     FORCED = "forced"
+    WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ class World:
             if facts.table.versions is not None:
                 return Versions.read(scribe, facts.table.versions)
             return Versions(scribe.axes, ((self.everything(key), f"snapshot {facts.table.snapshot_id}"),))
-        return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in facts.materializations))
+        # A publish that replaces everything leaves nothing of those before it, whatever its partitions.
+        is_whole = self.graph.assets[key].write.mode is WriteMode.FULL
+        made = facts.materializations[-1:] if is_whole else facts.materializations
+        return Versions.of(scribe.axes, ((scribe.read(one.partitions), one.id) for one in made))
 
     def versions_of(self, key: AssetKey, partitions: PartitionSet) -> list[dict[str, Any]]:
         """What some partitions are now, as a document that nobody may change: asked of the past, and again for the tasks."""
@@ -188,7 +193,16 @@ def stale(
         if part:
             found.append(Stale(part, one.reason, one.detail))
             left -= part
-    return found
+    return [*found, *_beside(world, key, found)]
+
+
+def _beside(world: World, key: AssetKey, found: list[Stale]) -> Iterator[Stale]:
+    """What else is made of a table that is replaced as a whole: what is left out would be lost, and count as published."""
+    if found and world.graph.assets[key].write.mode is WriteMode.FULL:
+        everything = world.everything(key)
+        rest = everything - PartitionSet.union(everything.axes, (one.partitions for one in found))
+        if rest:
+            yield Stale(rest, Reason.WHOLE, "the table is replaced as a whole")
 
 
 def _candidates(

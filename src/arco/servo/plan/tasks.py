@@ -57,7 +57,7 @@ class Made:
 
 
 class TaskMaker:
-    """Makes the tasks of one asset."""
+    """Makes the tasks of one asset. `anew`: of all rows, though it could go on from what the last publish read."""
 
     def __init__(
         self,
@@ -67,6 +67,8 @@ class TaskMaker:
         priority: int,
         made: Mapping[AssetKey, Made],
         partitions_max: int | None = None,
+        *,
+        anew: bool = False,
     ) -> None:
         self._world = world
         self._asset = world.graph.assets[key]
@@ -79,7 +81,7 @@ class TaskMaker:
         self._task_id = task_ids(AssetId(deployed.asset_ids[key]), CodeVersionId(deployed.code_version))
         self._stage = world.graph.stage[key]
         self._priority = priority
-        self._inputs = [_Reader(world, key, one, made) for one in self._asset.inputs]
+        self._inputs = [_Reader(world, key, one, made, anew=anew) for one in self._asset.inputs]
         self._resources = dict(self._asset.resources)
         self._average = self._averaged()
 
@@ -153,7 +155,9 @@ class TaskMaker:
 class _Reader:
     """One input of an asset: what it is to a task."""
 
-    def __init__(self, world: World, key: AssetKey, one: InputDefinition, made: Mapping[AssetKey, Made]) -> None:
+    def __init__(
+        self, world: World, key: AssetKey, one: InputDefinition, made: Mapping[AssetKey, Made], *, anew: bool
+    ) -> None:
         self._parameter, self._kind = one.parameter, one.kind.value
         self._world = world
         self._upstream = one.asset
@@ -178,7 +182,8 @@ class _Reader:
         self._snapshot_id = None if table is None else table.snapshot_id
         self._workspace = "" if table is None else table.workspace
         last = facts.materializations[-1] if facts.materializations else None
-        if one.kind is InputKind.CHANGES and last is not None and last.code == world.graph.assets[key].fingerprint:
+        of_this_code = last is not None and last.code == world.graph.assets[key].fingerprint
+        if one.kind is InputKind.CHANGES and last is not None and of_this_code and not anew:
             # Where changes begin: what the last publish read, if it was made by the code there is now.
             self._since = last.input_snapshots.get(one.parameter)
 

@@ -30,6 +30,7 @@ _SAID = {
     Reason.QUARANTINED: "the last output was held back",
     Reason.DEADLINE: "older than it may be",
     Reason.FORCED: "asked for",
+    Reason.WHOLE: "the table is replaced as a whole",
 }
 _NAMES_MAX = 8
 

@@ -27,11 +27,11 @@ from stand_ins.hand_clock import HandClock
 class HttpGround:
     """`world` is what was put in, `snapshot` what it was published as. It is the time when the story ends."""
 
-    def __init__(self, *, published: bool = True) -> None:
+    def __init__(self, *, published: bool = True, store: type[MemoryStore] = MemoryStore) -> None:
         self.runner = asyncio.Runner()
         self.clock = HandClock()
         self.clock.at_ms = NOW_MS
-        self.store = MemoryStore(self.clock)
+        self.store = store(self.clock)
         entropy = SeededEntropy(3)
         self.heads = Heads(self.store, Scope.of(), self.clock, entropy)
         self.state = ServerState(self.store, "memory://", ForClients(), LocationPolicy(), self.clock, entropy)

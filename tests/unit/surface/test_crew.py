@@ -1,6 +1,7 @@
 """Workers that hand requests to each other: what is handed over is done once, or where it came in, or nobody claims to know."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -124,6 +125,26 @@ def test_of_an_owner_that_dies_after_it_was_asked_nobody_claims_to_know_the_outc
         with pytest.raises(OutcomeUnknown):
             await Owner(path, clock).ask(a_request)
         server.close()
+
+    run(scene())
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_an_owner_that_dies_while_it_is_being_reached_is_not_waited_for(path: Path, clock: HandClock, steps: int) -> None:
+    """The system lets a client connect to a worker that never accepts: the connection may end before anything is sent over it."""
+
+    async def scene() -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+        asking = asyncio.create_task(Owner(path, clock).ask(a_request))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        listener.close()
+        ended, _ = await asyncio.wait({asking}, timeout=5)
+        assert ended, "it waits for somebody who is gone"
+        # What was sent may have been begun, for all that is known; what was not sent was not.
+        assert isinstance(asking.exception(), OutcomeUnknown) or asking.result() is None
 
     run(scene())
 

@@ -11,10 +11,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from arco.fold.passes import fold_pass
-from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.kernel.errors import Unavailable
+from arco.kernel.limits import METRICS_STATE_S, STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.ledger.execution_events import MATERIALIZATION_COMPLETED, RUN_CREATED
+from arco.storage.memory import MemoryStore
+from arco.storage.port import Page
 from arco.surface.cli.folding import pass_document
 from arco.surface.fold_process import FoldProcess
 from arco.surface.http.access import Access
@@ -79,6 +82,49 @@ def test_requests_round_trips_commits_and_memory_are_counted() -> None:
     assert value(found, "arco_cache_lookups_total", cache="answer", result="hit") == 1
     assert value(found, "arco_cache_lookups_total", cache="table", result="hit") >= 2
     assert value(found, "arco_http_requests_under_way") == 1  # this one
+
+
+def test_what_the_platform_api_asks_of_the_store_is_counted_like_all_else() -> None:
+    """What is asked for, said and read there goes through no catalog, and takes its round trips all the same."""
+    ground = HttpGround()
+    asked: tuple[tuple[str, str, bytes], ...] = (
+        ("POST", "/api/v1/runs/trigger", b'{"project": "nobody_s"}'),
+        ("GET", "/api/v1/runs", b""),
+        ("POST", "/api/v1/runs/01JZ0000000000000000000000/cancel", b"{}"),
+        ("GET", "/ready", b""),
+    )
+    for method, path, body in asked:
+        ground.runner.run(ask(ground.app, method, path, body))
+    found = parsed(ground.runner.run(ask(ground.app, "GET", "/metrics")).body)
+    for operation in (f"{method} {path.replace('01JZ' + '0' * 22, '{run}')}" for method, path, _ in asked):
+        assert value(found, "arco_store_requests_total", operation=operation) >= 1
+        assert value(found, "arco_store_round_trips_sum", operation=operation) >= 1
+    ground.state.libraries.close()
+    ground.close()
+
+
+class _SilentAtTimes(MemoryStore):
+    """Answers no listing while it is silent."""
+
+    is_silent = False
+
+    async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
+        if self.is_silent:
+            raise Unavailable("the store did not answer")
+        return await super().list_page(prefix, after, limit)
+
+
+def test_while_the_store_refuses_those_who_watch_see_what_was_found_before() -> None:
+    ground = HttpGround(store=_SilentAtTimes)
+    ground.runner.run(ask(ground.app, "GET", "/metrics"))
+    ground.store.is_silent = True
+    for _ in range(3):
+        ground.clock.elapsed_s += METRICS_STATE_S + 1
+        found = parsed(ground.runner.run(ask(ground.app, "GET", "/metrics")).body)
+        assert value(found, "servo_tasks_total", asset_namespace="shop", **HOME) > 0
+        assert value(found, "arco_asset_freshness_seconds", asset_key="shop.orders", **HOME) > 0
+    ground.state.libraries.close()
+    ground.close()
 
 
 def test_conflicts_with_another_server_and_what_was_tried_again_are_counted() -> None:

@@ -50,7 +50,8 @@ class Owner:
         if self._is_stuck():
             return None
         channel = await self._connected()
-        if channel is None:
+        # It may have ended while we waited to be woken: nobody would tell us of it any more.
+        if channel is None or not channel.is_open:
             return None
         self._number += 1
         number = self._number

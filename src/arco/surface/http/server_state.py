@@ -47,9 +47,8 @@ class ServerState:
         choices: Choices | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        self.store = store
         self.metrics = metrics or Metrics()
-        self._counted = counted(store, self.metrics, clock)
+        self.store = store = counted(store, self.metrics, clock)
         self.libraries = Libraries(
             store, clock, entropy, _folder(base_uri), lambda one: receipts_of(self.catalog(one).parts)
         )
@@ -137,7 +136,7 @@ class ServerState:
 
     def _opened(self, scope: Scope) -> Catalog:
         catalog = Catalog.open(
-            self._counted,
+            self.store,
             self._base_uri,
             scope,
             self.clock,

@@ -8,6 +8,7 @@ is a series for each asset up to a limit: assets are named by projects that were
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -27,6 +28,15 @@ log = logging.getLogger("arco.http")
 _HOME = ("tenant_id", "workspace_id")
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One workspace. `oldest_ms`: since when the oldest event waits to be folded, if one does."""
+
+    measures: Measures
+    health: tuple[Health, ...]
+    oldest_ms: int | None
+
+
 class StateMetrics:
     """The metrics of what is folded in the workspaces of one root."""
 
@@ -35,6 +45,7 @@ class StateMetrics:
         self._patience_s = patience_s
         self._asked_s: float | None = None
         self._found: tuple[Metric, ...] = ()
+        self._measured: dict[Scope, _Measured] = {}
         self._asking: asyncio.Task[None] | None = None
 
     async def families(self) -> tuple[Metric, ...]:
@@ -57,35 +68,41 @@ class StateMetrics:
 
     async def _renew(self) -> None:
         began_s = self._state.clock.monotonic_s()
-        self._found = await self._look()
-        self._asked_s = began_s
+        self._measured = await self._look()
+        made, now_ms = _Families(), self._state.clock.now_ms()
+        for scope, one in self._measured.items():
+            home = (scope.tenant, scope.workspace)
+            made.add_measures(home, one.measures)
+            made.add_health(home, one.health)
+            made.lag.add_metric(home, 0.0 if one.oldest_ms is None else max(0.0, (now_ms - one.oldest_ms) / 1000))
+        self._found, self._asked_s = made.all(), began_s
 
-    async def _look(self) -> tuple[Metric, ...]:
-        made = _Families()
+    async def _look(self) -> dict[Scope, _Measured]:
+        """Every workspace as it is; of what cannot be looked at, what was found before."""
         try:
             scopes = await workspaces(self._state.store, READY_WORKSPACES_MAX)
         except ArcoError as error:
             log.warning("the workspaces cannot be measured: %s", error.one_line())
-            return ()
+            return self._measured
+        found: dict[Scope, _Measured] = {}
         for scope in scopes:
             try:
-                await self._measure(scope, made)
+                one = await self._measure(scope)
             except ArcoError as error:
                 log.warning("what is folded in %s cannot be measured: %s", scope.warehouse, error.one_line())
-        return made.all()
+                one = self._measured.get(scope)
+            if one is not None:
+                found[scope] = one
+        return found
 
-    async def _measure(self, scope: Scope, made: "_Families") -> None:
+    async def _measure(self, scope: Scope) -> _Measured | None:
         library = self._state.libraries.of(scope)
         reader = (await library.open()).reader
         if not reader.cut.snapshot_id:
-            return  # nothing is folded there yet
+            return None  # nothing is folded there yet
         found, now_ms = await measures(reader), self._state.clock.now_ms()
         page = await health_list(reader, now_ms, MADE_HERE, Window(limit=METRICS_ASSETS_MAX))
-        oldest_ms = await library.oldest_unfolded_ms()
-        home = (scope.tenant, scope.workspace)
-        made.add_measures(home, found)
-        made.add_health(home, page.health)
-        made.lag.add_metric(home, 0.0 if oldest_ms is None else max(0.0, (now_ms - oldest_ms) / 1000))
+        return _Measured(found, tuple(page.health), await library.oldest_unfolded_ms())
 
 
 class _Families:

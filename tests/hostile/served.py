@@ -10,8 +10,8 @@ import uvicorn
 
 from arco.surface.http.app import Setup
 from arco.surface.http.bounds import Bounds
+from arco.surface.http.direct import guarded
 from arco.surface.http.routes import Route
-from arco.surface.http.wire import guarded
 from stand_ins.asgi import make_app
 
 
@@ -39,7 +39,7 @@ def server_of(
     """The same with the server itself. `send_bytes` is what the system may hold of an answer that is not read."""
     app = make_app(Setup(bounds=bounds), more)
     config = uvicorn.Config(
-        app, port=0, http=guarded(bounds), ws="none", lifespan="on", log_config=None, timeout_keep_alive=keep_alive_s
+        app, port=0, http=guarded(bounds, app), ws="none", lifespan="on", log_config=None, timeout_keep_alive=keep_alive_s
     )
     server = _Server(config)
     listener = socket.create_server(("127.0.0.1", 0))

@@ -230,6 +230,11 @@ ETAGS_KEPT_MAX = 4096
 ROUTES_KEPT_MAX = 4096
 ROUTES_KEPT_PATH_BYTES_MAX = 500
 
+# Requests without a body that a server has heard before: so many, none of them larger than that, and the memory of all.
+KNOWN_HEADS_MAX = 4096
+KNOWN_HEAD_BYTES_MAX = 2000
+KNOWN_HEADS_BYTES_MAX = 16 * 1024 * 1024
+
 # A body that is copied behind its head so that both are one write; a larger one costs more to copy than to send by itself.
 ANSWER_JOINED_BYTES_MAX = 64 * 1024
 

@@ -31,19 +31,23 @@ _current: ContextVar[Trips] = ContextVar("arco_trips", default=_UNNAMED)
 
 
 class counting:  # noqa: N801 - used as a function is, like those of contextlib
-    """Everything that this block, and the tasks it starts, ask of a counted store is part of one operation."""
+    """Everything that this block, and the tasks it starts, ask of a counted store is part of one operation.
 
-    __slots__ = ("_token", "_trips")
+    It may end in another context than it began in, as work does that is begun without a task and goes on in one.
+    """
+
+    __slots__ = ("_before", "_trips")
 
     def __init__(self, operation: str) -> None:
         self._trips = Trips(operation)
 
     def __enter__(self) -> Trips:
-        self._token = _current.set(self._trips)
+        self._before = _current.get()
+        _current.set(self._trips)
         return self._trips
 
     def __exit__(self, *_raised: object) -> None:
-        _current.reset(self._token)
+        _current.set(self._before)
 
 
 class Counter(Protocol):

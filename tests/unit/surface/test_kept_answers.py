@@ -1,4 +1,4 @@
-"""A table that did not change is answered with the bytes that are there, and never without asking the store."""
+"""What did not change is answered with the bytes that are there, and never without asking the store."""
 
 import asyncio
 import gzip
@@ -77,6 +77,39 @@ def test_what_another_server_changed_is_not_answered_from_what_is_kept(servers: 
     after = servers.send(servers.one, "GET", path)
     assert after.headers["etag"] != before.headers["etag"]
     assert after.json["metadata"]["properties"]["x"] == "1"
+
+
+LISTS = [f"{NAMESPACES}/ns/tables{query}" for query in ("", "?pageToken=", "?pageToken=&pageSize=1", "?pageSize=5")]
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_of_names_that_did_not_change_is_not_made_again(servers: TwoServers, path: str):
+    kept = servers.one._state.answers
+    first = servers.send(servers.one, "GET", path)
+    ((key, made),) = kept._kept.items()
+    assert servers.send(servers.one, "GET", path).body == first.body == made
+    assert kept._kept.get(key) is made
+
+
+def test_lists_of_other_pages_kinds_and_namespaces_are_kept_apart(servers: TwoServers):
+    servers.send(servers.one, "POST", NAMESPACES, {"namespace": ["ns", "more"]})
+    servers.send(servers.one, "POST", f"{NAMESPACES}/ns/tables", {"name": "u", "schema": SCHEMA})
+    paths = [*LISTS, f"{NAMESPACES}/ns/views", f"{NAMESPACES}/ns%1Fmore/tables"]
+    told = [servers.send(servers.one, "GET", path).json for path in paths + paths]
+    assert told[: len(paths)] == told[len(paths) :]
+    assert [[one["name"] for one in answer["identifiers"]] for answer in told[: len(paths)]] == [
+        ["t", "u"], ["t", "u"], ["t"], ["t", "u"], ["v"], [],
+    ]  # fmt: skip
+    assert [answer.get("next-page-token", "not told") is None for answer in told[: len(paths)]] == [
+        False, True, False, True, False, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_name_that_another_server_gave_is_not_missing_from_what_is_kept(servers: TwoServers, path: str):
+    servers.send(servers.one, "GET", path)
+    servers.send(servers.other, "POST", f"{NAMESPACES}/ns/tables", {"name": "a", "schema": SCHEMA})
+    assert servers.send(servers.one, "GET", path).json["identifiers"][0]["name"] == "a"
 
 
 def test_a_table_of_all_snapshots_and_one_of_branches_are_kept_apart(servers: TwoServers):

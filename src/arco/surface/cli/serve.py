@@ -59,13 +59,13 @@ from arco.surface.http.app import App, Beside, Setup
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.client_config import base_uri, client_defaults
 from arco.surface.http.crew import Crew, FoldElsewhere
+from arco.surface.http.direct import guarded
 from arco.surface.http.for_clients import ForClients
 from arco.surface.http.metrics import Metrics
 from arco.surface.http.origins import Origins
 from arco.surface.http.request_log import LogForm, LogLevel, configure, default_form
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About
-from arco.surface.http.wire import guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ def shown(root: Root) -> str:
 def _uvicorn(app: App, setup: Setup, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=guarded(setup.bounds, app.metrics),
+        http=guarded(setup.bounds, app, app.metrics),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -20,9 +20,10 @@ from arco.kernel.secret import Secret
 from arco.storage.counted import Trips, counting
 from arco.surface.http.access import Access
 from arco.surface.http.api import api_endpoints
+from arco.surface.http.begun import Rest
 from arco.surface.http.bodies import Bodies, Receive
 from arco.surface.http.bounds import Bounds
-from arco.surface.http.call import Call, Scope, Send
+from arco.surface.http.call import Call, Head, Scope, Send, Write
 from arco.surface.http.crew import Crew, Owner
 from arco.surface.http.deadlines import Deadlines
 from arco.surface.http.exchange import Request, Response, decode_query
@@ -30,14 +31,13 @@ from arco.surface.http.failures import failure, hidden, no_room, overdue, refusa
 from arco.surface.http.handed_over import HANDED_OVER, TRIPS, asked, done_for, heard
 from arco.surface.http.iceberg import iceberg_routes
 from arco.surface.http.link_tokens import LinkTokens
-from arco.surface.http.metrics import NO_ROUTE
 from arco.surface.http.metrics_routes import MetricsRoutes
 from arco.surface.http.oauth import OAuthRoutes
 from arco.surface.http.origins import preflight
 from arco.surface.http.probes import ProbeRoutes
 from arco.surface.http.problems import MEDIA_TYPE, as_problem, speaks_problems
 from arco.surface.http.request_log import facts, log_request
-from arco.surface.http.routes import Door, Found, Route, Routes, route
+from arco.surface.http.routes import NO_ROUTE, Door, Found, Lane, Route, Routes, route
 from arco.surface.http.server_state import ServerState
 from arco.surface.http.welcome import About, WelcomeRoutes
 
@@ -108,24 +108,39 @@ class App:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
-        call = Call(scope, receive, send, self._ulids.next(), self._now_s())
+        client = scope["client"][0] if scope.get("client") else ""
+        call = self.called(Head.in_scope(scope), client)
+        call.go_on(receive, send)
         call.is_handed_over = HANDED_OVER in scope
+        await self.exchange(call)
+        scope[TRIPS] = call.trips
+
+    def called(self, head: Head, client: str, write: Write | None = None) -> Call:
+        """A request that was heard just now."""
+        return Call(head, head.request_id or self._ulids.next(), client, self._now_s(), write)
+
+    async def exchange(self, call: Call) -> None:
+        """Answer a request. Of one without a body this may be begun without a task (`begun.py`)."""
         with counting(NO_ROUTE) as trips:
             response = await self._response(call, trips)
             call.trips += trips.count
-            scope[TRIPS] = call.trips
             await self._answer(call, response)
 
     async def _response(self, call: Call, trips: Trips) -> Response | None:
         """What to answer; None if the client went away before its request was complete."""
         try:
             call.check_headers()
-            found = self.routes.at(call.method, call.raw_path)
-            if isinstance(found, Found):
-                call.route = found.route
-                trips.operation = operation_of(call)
-                return self._refused(call) or await self._read_and_handled(call, found)
-            return self._refused(call) or _not_here(found)
+            found = self.routes.at(call.method, call.head.raw_path)
+            if not isinstance(found, Found):
+                return self._refused(call) or _not_here(found)
+            call.route = found.route
+            trips.operation = call.operation = found.operation
+            refused = self._refused(call)
+            if refused is not None:
+                return refused
+            if call.body_is_unread:
+                return await self._read_and_handled(call, found)
+            return await self._handled(call, found, b"")
         except ArcoError as error:
             return self._failed(call, error)
         except asyncio.CancelledError:
@@ -156,8 +171,6 @@ class App:
         return no_room(may_have_landed=call.may_come_again)
 
     async def _read_and_handled(self, call: Call, found: Found) -> Response | None:
-        if not call.body_is_unread:
-            return await self._handled(call, found, b"")
         # What a body takes to arrive is its client's time: only then does the request count.
         async with self._bodies.body(call.receive, call.headers) as body:
             if isinstance(body, bytes):
@@ -165,28 +178,37 @@ class App:
             return body
 
     async def _handled(self, call: Call, found: Found, body: bytes) -> Response:
-        query = decode_query(call.query_string) if call.query_string else {}
+        head = call.head
+        query = decode_query(head.query_string) if head.query_string else {}
         request = Request(
             call.method, call.path, found.segments, query, call.headers, body, call.request_id, self._access.principal
         )
-        owner = None if call.is_handed_over else self._crew.owner(found.lane, len(body))
+        owner = None
+        if found.route.lane is not Lane.NONE and not call.is_handed_over:
+            owner = self._crew.owner(found.lane, len(body))
+        work = found.route.handler(request) if owner is None else self._done_by(owner, call, found, request)
+        try:
+            waits_for = work.send(None)
+        except StopIteration as done:
+            response: Response = done.value
+            return response
+        # Who did not have to wait held nobody up: what is under way is what waits.
         self._deadlines.begin(call)
         self._under_way += 1
         self._metrics.working(1)
         try:
-            there = None if owner is None else await self._done_by(owner, call, body)
-            return there or await found.route.handler(request)
+            return await Rest(work, waits_for)
         finally:
             self._under_way -= 1
             self._metrics.working(-1)
             self._deadlines.end(call)
 
-    async def _done_by(self, owner: Owner, call: Call, body: bytes) -> Response | None:
-        """What the worker that owns this answers; None if it did not begin with it."""
-        answer = await owner.ask(lambda number: asked(call, body, number))
+    async def _done_by(self, owner: Owner, call: Call, found: Found, request: Request) -> Response:
+        """What the worker that owns this answers; done here if it did not begin with it."""
+        answer = await owner.ask(lambda number: asked(call, request.body, number))
         self._metrics.handed_over("here" if answer is None else "there")
         if answer is None:
-            return None
+            return await found.route.handler(request)
         call.trips = answer.trips
         return heard(answer)
 
@@ -218,7 +240,7 @@ class App:
             log.error("cut off: %s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))  # noqa: TRY400
         now_s = self._now_s()
         if not call.is_handed_over:
-            self._metrics.request(operation_of(call), call.status or 0, now_s - call.started_s, call.trips)
+            self._metrics.request(call.operation, call.status or 0, now_s - call.started_s, call.trips)
         log_request(call, now_s)
 
     def _failed(self, call: Call, error: ArcoError) -> Response:
@@ -260,11 +282,6 @@ class App:
         self._state.libraries.close()
         await self._state.store.close()
         self._metrics.write()
-
-
-def operation_of(call: Call) -> str:
-    """A request in a word that its client cannot choose."""
-    return NO_ROUTE if call.route is None else f"{call.method} {call.route.template}"
 
 
 def _overdue(call: Call) -> Response:

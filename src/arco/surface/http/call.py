@@ -1,20 +1,29 @@
-"""One exchange with a client: what it sent before its body, and the one answer it gets, however many are ready to give one."""
+"""One exchange with a client: what it sent before its body, and the one answer it gets, however many are ready to give one.
+
+An answer that is whole goes out at once, as long as the connection offers that; any other way of answering, and reading, is
+ASGI's. What must never enter: what a request means.
+"""
 
 import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Self
 
-from arco.kernel.errors import InvalidInput
+import msgspec
+
+from arco.kernel.errors import BrokenInvariant, InvalidInput
 from arco.surface.http.bodies import Receive, discard, has_body
 from arco.surface.http.exchange import Response, Streamed
 from arco.surface.http.packing import accepts_gzip
-from arco.surface.http.routes import Route
+from arco.surface.http.routes import NO_ROUTE, Route
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Scope = MutableMapping[str, Any]
+RawHeaders = list[tuple[bytes, bytes]]
+Write = Callable[[int, RawHeaders, bytes], None]
+"""Takes a whole answer: status, headers and body."""
 
 # Smaller answers are sent as they are: packing them costs more time than it saves.
 _PACKED_BYTES_MIN = 32 * 1024
@@ -24,35 +33,74 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 
 # Headers of which there is one. Of two, a proxy may have obeyed the other.
 _SINGLE = {"authorization", "content-encoding", "content-type", "host", "idempotency-key", "origin", "x-request-id"}
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_JSON = (b"content-type", b"application/json")
+_BODILESS = {204, 304}
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 
 
-class Call:
-    """`headers` have lower-case names; what may be given more than once is joined."""
+class Head(msgspec.Struct, frozen=True):
+    """What a request says before its body. `headers` have lower-case names; what may be given more than once is joined."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, own_id: str, started_s: float) -> None:
-        self.method: str = scope["method"]
-        self.raw_path: bytes = scope["raw_path"].partition(b"?")[0]
-        self.query_string: bytes = scope["query_string"]
-        self.client: str = scope["client"][0] if scope.get("client") else ""
-        self._receive = receive
-        self._send = send
-        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
-        self.headers, self.given_twice = _headers(self.raw_headers)
-        given = self.headers.get("x-request-id", "")
-        self.request_id = given if _REQUEST_ID.fullmatch(given) else own_id
+    method: str
+    raw_path: bytes
+    query_string: bytes
+    raw_headers: RawHeaders
+    headers: dict[str, str]
+    given_twice: str | None
+    has_body: bool
+    request_id: str | None
+    """The one that it brings, if that is one."""
+
+    @classmethod
+    def of(cls, method: str, raw_path: bytes, query_string: bytes, raw_headers: RawHeaders) -> Self:
+        headers, given_twice = _headers(raw_headers)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else None
+        return cls(method, raw_path, query_string, raw_headers, headers, given_twice, has_body(headers), request_id)
+
+    @classmethod
+    def in_scope(cls, scope: Scope) -> Self:
+        return cls.of(scope["method"], scope["raw_path"].partition(b"?")[0], scope["query_string"], scope["headers"])
+
+
+class Call:
+    """`write` takes a whole answer at once; None where only ASGI's way is open."""
+
+    def __init__(self, head: Head, request_id: str, client: str, started_s: float, write: Write | None = None) -> None:
+        self.head = head
+        self.method = head.method
+        self.headers = head.headers
+        self.request_id = request_id
+        self.client = client
         self.started_s = started_s
+        self.write = write
+        self._asgi: tuple[Receive, Send] | None = None
         self.is_handed_over = False
         """Another worker has its client, and says in its log how it went."""
-        self.body_is_unread = has_body(self.headers)
+        self.body_is_unread = head.has_body
         self.route: Route | None = None
+        self.operation = NO_ROUTE
+        """The request in a word that its client cannot choose."""
         self.status: int | None = None
         self.sent_bytes = 0
         self.trips = 0
 
+    def go_on(self, receive: Receive, send: Send) -> None:
+        """From here on as ASGI has it."""
+        self.write, self._asgi = None, (receive, send)
+
+    async def _way(self) -> tuple[Receive, Send]:
+        """ASGI's. Who began without it waits once, and whoever goes on with what waits opens it."""
+        if self._asgi is None:
+            await asyncio.sleep(0)
+        if self._asgi is None:
+            raise BrokenInvariant("what was begun goes on where nobody can receive and send")
+        return self._asgi
+
     @property
     def path(self) -> str:
-        return self.raw_path.decode("latin-1")
+        return self.head.raw_path.decode("latin-1")
 
     @property
     def mutates(self) -> bool:
@@ -68,12 +116,13 @@ class Call:
         return self.status is not None
 
     def check_headers(self) -> None:
-        if self.given_twice:
-            raise InvalidInput(f"header {self.given_twice} is given twice", hint="give it once")
+        if self.head.given_twice:
+            raise InvalidInput(f"header {self.head.given_twice} is given twice", hint="give it once")
 
     async def receive(self) -> MutableMapping[str, Any]:
         """The next part of the body."""
-        message = await self._receive()
+        receive, _ = await self._way()
+        message = await receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             self.body_is_unread = False
         return message
@@ -81,47 +130,54 @@ class Call:
     async def answer(self, response: Response, discard_s: float) -> None:
         """Send an answer. There is one: who comes second must look at `is_answered` first."""
         self.status = response.status
-        body, packing = self._packed(response)
-        unread = self.body_is_unread
-        headers = [(b"x-request-id", self.request_id.encode()), (b"x-content-type-options", b"nosniff"), *packing]
-        if body and "Content-Type" not in response.headers:
-            headers += [(b"content-type", b"application/json")]
-        length = len(body) if response.streamed is None else response.streamed.size_bytes
-        if response.status not in {204, 304}:
-            headers += [(b"content-length", str(length).encode())]
-        if unread:
-            headers += [(b"connection", b"close")]
-        headers += [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
+        body, headers = self._headed(response)
         sent = b"" if self.method == "HEAD" else body
         self.sent_bytes = len(sent)
-        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if self.write is not None and response.streamed is None and not self.body_is_unread:
+            self.write(response.status, headers, sent)
+            return
+        unread = self.body_is_unread
+        _, send = await self._way()
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if response.streamed is not None and self.method != "HEAD":
             await self._send_pieces(response.streamed)
             return
-        await self._send({"type": "http.response.body", "body": sent, "more_body": unread})
+        await send({"type": "http.response.body", "body": sent, "more_body": unread})
         if unread:
             await discard(self.receive, discard_s)
-            await self._send({"type": "http.response.body"})
+            await send({"type": "http.response.body"})
+
+    def _headed(self, response: Response) -> tuple[bytes, RawHeaders]:
+        """The body as it is sent, and all headers."""
+        body, packing = self._packed(response)
+        headers = [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *packing]
+        if body and "Content-Type" not in response.headers:
+            headers.append(_JSON)
+        if response.status not in _BODILESS:
+            length = len(body) if response.streamed is None else response.streamed.size_bytes
+            headers.append((b"content-length", b"%d" % length))
+        if self.body_is_unread:
+            headers.append((b"connection", b"close"))
+        for name, value in response.headers.items():
+            headers.append((name.lower().encode(), value.encode()))
+        return body, headers
 
     async def _send_pieces(self, streamed: Streamed) -> None:
         """Piece by piece, as fast as the client reads. One that went away is not read to."""
-        gone = asyncio.ensure_future(self._until_gone())
+        receive, send = await self._way()
+        gone = asyncio.ensure_future(_until_gone(receive))
         try:
             async with aclosing(streamed.pieces()) as pieces:
                 async for piece in pieces:
                     if gone.done():
                         return
-                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
                     self.sent_bytes += len(piece)
         finally:
             gone.cancel()
-        await self._send({"type": "http.response.body"})
+        await send({"type": "http.response.body"})
 
-    async def _until_gone(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    def _packed(self, response: Response) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    def _packed(self, response: Response) -> tuple[bytes, RawHeaders]:
         if len(response.body) < _PACKED_BYTES_MIN:
             return response.body, []
         vary = (b"vary", b"Accept-Encoding")
@@ -130,7 +186,12 @@ class Call:
         return response.pack(response.body), [vary, (b"content-encoding", b"gzip")]
 
 
-def _headers(pairs: list[tuple[bytes, bytes]]) -> tuple[dict[str, str], str | None]:
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _headers(pairs: RawHeaders) -> tuple[dict[str, str], str | None]:
     """All headers, and the name of one that is given more often than it may be."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in pairs:

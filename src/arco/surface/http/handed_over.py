@@ -32,9 +32,9 @@ _OF_THE_ANSWER = {"Content-Length", "X-Request-Id", "X-Content-Type-Options", "C
 
 
 def asked(call: Call, body: bytes, number: int) -> Ask:
-    headers = [(name, value) for name, value in call.raw_headers if name not in _OF_THE_CLIENT]
+    headers = [(name, value) for name, value in call.head.raw_headers if name not in _OF_THE_CLIENT]
     headers += [(b"x-request-id", call.request_id.encode()), (b"content-length", str(len(body)).encode())]
-    return Ask(number, call.method, call.raw_path, call.query_string, headers, body)
+    return Ask(number, call.method, call.head.raw_path, call.head.query_string, headers, body)
 
 
 async def done_for(application: Application, ask: Ask) -> Answer:

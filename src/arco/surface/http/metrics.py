@@ -25,7 +25,6 @@ from arco.surface.http.series import Count, Observed, Spread
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-NO_ROUTE = "none"
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _TRIPS = (0, 1, 2, 3, 4, 5, 6, 8, 12, 20)

@@ -2,10 +2,12 @@
 
 from typing import Any, ClassVar
 
+import msgspec
+
 from arco.catalog.model import Kind
 from arco.catalog.relations import Relations
 from arco.iceberg import requests
-from arco.surface.http.exchange import Request, Response, json_response, no_content
+from arco.surface.http.exchange import Request, Response, no_content
 from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, levels_of, page_of
 from arco.surface.http.routes import Lane, Route, route
 
@@ -36,10 +38,21 @@ class RelationResource(Resource):
         return f"{verb}{self.kind.capitalize()}"
 
     async def list(self, request: Request) -> Response:
-        levels = levels_of(request)
-        names = (await self.catalog(request).parts.tier1.current()).names
-        page, token = page_of(names.members(levels, self.kind), request, lambda entry: entry.name)
-        return json_response({"identifiers": [{"namespace": levels, "name": entry.name} for entry in page]} | token)
+        levels, token, size = levels_of(request), request.one("pageToken"), request.one("pageSize")
+        seen = await self.catalog(request).parts.tier1.current()
+        members = seen.names.members(levels, self.kind)
+
+        def made() -> bytes:
+            page, following = page_of(members, request, lambda entry: entry.name)
+            return msgspec.json.encode(
+                {"identifiers": [{"namespace": levels, "name": entry.name} for entry in page]} | following
+            )
+
+        if token or seen.version is None or seen.names.reserved:
+            return Response(200, made())
+        # Of one version of the manifest the names are always the same. Pages further on are as many as names: they are made.
+        about = (self.kind, *request.segments, seen.version, "whole" if token is None else "first", size or "")
+        return self._state.answers.response(" ".join(about), made, {})
 
     async def exists(self, request: Request) -> Response:
         await self.relations(request).load(levels_of(request), request.segments[2])

@@ -4,15 +4,19 @@ The raw path is split at its slashes before anything is decoded, so that a name 
 route is a tuple of segments; None stands for one that is left open.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from arco.kernel.limits import ROUTES_KEPT_MAX, ROUTES_KEPT_PATH_BYTES_MAX
 from arco.surface.http.exchange import Request, Response, split_path
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+NO_ROUTE = "none"
+"""The operation of a request that no route takes."""
 
 
 class Door(StrEnum):
@@ -47,10 +51,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A route, with what it left open."""
+    """A route, with what it left open. `operation` is the request in a word that its client cannot choose."""
 
     route: Route
     segments: tuple[str, ...]
+    operation: str
 
     @property
     def lane(self) -> tuple[str, ...]:
@@ -111,7 +116,7 @@ class Routes:
         for one in self._candidates(segments):
             if all(part is None or part == segment for part, segment in zip(one.pattern, segments, strict=True)):
                 left = tuple(segment for part, segment in zip(one.pattern, segments, strict=True) if part is None)
-                found = Found(one, left)
+                found = Found(one, left, f"{method} {one.template}")
                 if one.method == method:
                     return found
                 by_method.setdefault(one.method, found)

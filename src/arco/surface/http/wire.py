@@ -7,7 +7,6 @@ never enter: anything about one request's meaning.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -18,32 +17,9 @@ from arco.surface.http.exchange import Response
 from arco.surface.http.failures import no_room, refusal
 from arco.surface.http.metrics import Metrics
 from arco.surface.http.one_write import OneWrite
+from arco.surface.http.timers import Timer
 
 _BODY_HEADERS = {b"content-length", b"transfer-encoding"}
-
-
-class _Timer:
-    """Does something if it is not stopped in time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, action: Callable[[], None]) -> None:
-        self._loop = loop
-        self._seconds = seconds
-        self._action = action
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """Once: a timer that runs is not started again."""
-        if self._handle is None:
-            self._handle = self._loop.call_later(self._seconds, self._fire)
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    def _fire(self) -> None:
-        self._handle = None
-        self._action()
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -54,13 +30,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self._head = _Timer(self.loop, self.bounds.head_s, self._head_is_overdue)
+        self._head = Timer(self.loop, self.bounds.head_s, self._head_is_overdue)
         # A connection ends when all is sent, which a client can put off for ever by not reading.
-        self._reader = _Timer(self.loop, self.bounds.answer_s, self._cut_off)
+        self._reader = Timer(self.loop, self.bounds.answer_s, self._cut_off)
         self._refusal: Response | None = None
         self._is_refused = False
-        self._url_bytes = 0
-        self._headers_count = 0
         self._headers_bytes = 0
         self._idle_bytes = 0
         self._moved_on = False
@@ -111,22 +85,20 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._url_bytes = self._headers_count = self._headers_bytes = 0
+        self._headers_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        self._url_bytes += len(url)
-        if self._url_bytes > self.bounds.url_bytes:
-            self._stop_parsing(refusal(414, f"the URL is over the limit of {self.bounds.url_bytes} bytes"))
         super().on_url(url)
+        if len(self.url) > self.bounds.url_bytes:
+            self._stop_parsing(refusal(414, f"the URL is over the limit of {self.bounds.url_bytes} bytes"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers_count += 1
+        super().on_header(name, value)
         self._headers_bytes += len(name) + len(value)
-        if self._headers_count > self.bounds.headers:
+        if len(self.headers) > self.bounds.headers:
             self._stop_parsing(refusal(431, f"there are more than {self.bounds.headers} headers"))
         if self._headers_bytes > self.bounds.headers_bytes:
             self._stop_parsing(refusal(431, f"the headers are over the limit of {self.bounds.headers_bytes} bytes"))
-        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
@@ -213,8 +185,3 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(refusal(408, "the request took too long to arrive; nothing was done"))
         else:
             self.transport.close()
-
-
-def guarded(bounds: Bounds, metrics: Metrics | None = None) -> type[GuardedProtocol]:
-    """The protocol with these limits, as uvicorn takes it."""
-    return type("Guarded", (GuardedProtocol,), {"bounds": bounds, "metrics": metrics or Metrics()})

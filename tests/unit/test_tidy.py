@@ -65,6 +65,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         # and so does the standard library's HTTP.
         (
             "arco/storage/local.py",
+            "arco/storage/disk_threads.py",
             "arco/storage/folder_syncs.py",
             "arco/storage/last_answers.py",
             "arco/surface/http/server_state.py",

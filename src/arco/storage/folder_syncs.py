@@ -8,15 +8,22 @@ one's own: it may have passed the folder before the name was there, and an ackno
 import errno
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True)
 class _Round:
-    """One sync, and what came of it for everybody who waits. It has failed until it is known that it has not."""
+    """One sync, and what came of it for everybody who waits: most of the time nobody does, and nothing is made for them."""
 
-    ended: threading.Event = field(default_factory=threading.Event)
-    failure: OSError | None = field(default_factory=lambda: OSError(errno.EIO, "the sync was not finished"))
+    ended: threading.Event | None = None
+    is_done: bool = False
+    failure: OSError | None = None
+
+    def awaited(self) -> threading.Event:
+        """What to wait for; made under the lock, which whoever leads takes before it says that it has ended."""
+        if self.ended is None:
+            self.ended = threading.Event()
+        return self.ended
 
 
 class FolderSyncs:
@@ -36,23 +43,23 @@ class FolderSyncs:
             own = _Round() if shared is None else None
             if own is not None:
                 (self._under_way if before is None else self._following)[folder] = own
-        if shared is not None:
-            shared.ended.wait()
-            if shared.failure is not None:
-                # Each has an exception of its own: one object raised by many threads mixes up their traces.
-                raise OSError(shared.failure.errno, shared.failure.strerror, folder) from shared.failure
-        elif own is not None:
-            self._lead(folder, own, before)
+            waits_for = shared if shared is not None else before
+            ended = None if waits_for is None else waits_for.awaited()
+        if ended is not None:
+            ended.wait()
+        if own is not None:
+            self._lead(folder, own, follows=before is not None)
+        elif shared is not None:
+            _hear(shared, folder)
 
-    def _lead(self, folder: str, own: _Round, before: _Round | None) -> None:
-        if before is not None:
-            before.ended.wait()
+    def _lead(self, folder: str, own: _Round, *, follows: bool) -> None:
+        if follows:
             with self._lock:
                 # From here on nobody joins: whoever comes now gives its name too late for us.
                 self._under_way[folder] = self._following.pop(folder)
         try:
             self._sync(folder)
-            own.failure = None
+            own.is_done = True
         except OSError as error:
             own.failure = error
             raise
@@ -60,4 +67,15 @@ class FolderSyncs:
             with self._lock:
                 if self._following.get(folder) is None:
                     del self._under_way[folder]
-            own.ended.set()
+            # Who waits has asked for it under the lock, when this round was still to be found.
+            if own.ended is not None:
+                own.ended.set()
+
+
+def _hear(shared: _Round, folder: str) -> None:
+    """It has failed unless it is known that it has not."""
+    if shared.failure is not None:
+        # Each has an exception of its own: one object raised by many threads mixes up their traces.
+        raise OSError(shared.failure.errno, shared.failure.strerror, folder) from shared.failure
+    if not shared.is_done:
+        raise OSError(errno.EIO, "the sync was not finished", folder)

@@ -7,7 +7,8 @@ loop goes to one thread together. What must never enter: anything that waits for
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from functools import partial
+from typing import Protocol
 
 from arco.kernel.clock import Clock
 from arco.kernel.errors import ArcoError
@@ -36,10 +37,16 @@ def _or_raised(told: ObjectInfo | BaseException | None) -> ObjectInfo | None:
     return told
 
 
+class Threads(Protocol):
+    """Where looks are done that may take long. A RuntimeError if they have ended."""
+
+    def submit(self, work: Callable[[], None], /) -> object: ...
+
+
 class Heads:
     """The heads of one folder. A loop that ends takes those with it that it asked for."""
 
-    def __init__(self, threads: Executor, head: Callable[[str], ObjectInfo | None], clock: Clock) -> None:
+    def __init__(self, threads: Threads, head: Callable[[str], ObjectInfo | None], clock: Clock) -> None:
         self._threads = threads
         self._head = head
         self._clock = clock
@@ -75,7 +82,7 @@ class Heads:
         for start in range(0, len(asked), LOCAL_HEADS_TOGETHER_MAX):
             some = asked[start : start + LOCAL_HEADS_TOGETHER_MAX]
             try:
-                self._threads.submit(self._look, loop, some)
+                self._threads.submit(partial(self._look, loop, some))
             except RuntimeError as closed:
                 for _, found in some:
                     found.set_exception(closed)

@@ -24,7 +24,6 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +35,7 @@ from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Unavailabl
 from arco.kernel.ids import UlidSource, clip
 from arco.kernel.limits import KEYS_CHECKED_KEPT_MAX, LOCAL_FOLDER_THREADS, LOCAL_IO_THREADS, LOCAL_LOCK_SHARDS
 from arco.storage.disk import Disk, FileStat, RealDisk
+from arco.storage.disk_threads import DiskThreads
 from arco.storage.folders import Folders, Together, in_turn
 from arco.storage.heads import Heads
 from arco.storage.port import (
@@ -308,24 +308,15 @@ class LocalStore(LooksAtOnce):
     def __init__(self, root: str, clock: Clock, entropy: Entropy, *, sync: bool = True, disk: Disk | None = None) -> None:
         # Made absolute here: the store must not move when the process changes its folder.
         self._root = str(Path(root).absolute())
-        self._threads = ThreadPoolExecutor(LOCAL_IO_THREADS, thread_name_prefix="arco-disk")
+        self._threads = DiskThreads(LOCAL_IO_THREADS, "arco-disk")
         # Threads of their own: who waits for a folder holds one of those above, and all of them may wait.
-        self._folder_threads = ThreadPoolExecutor(LOCAL_FOLDER_THREADS, thread_name_prefix="arco-folders")
-        self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync, together=self._on_threads)
+        self._folder_threads = DiskThreads(LOCAL_FOLDER_THREADS, "arco-folders")
+        together = self._folder_threads.together
+        self._files = LocalFiles(self._root, disk or RealDisk(), clock, entropy, sync=sync, together=together)
         self._heads = Heads(self._threads, self._files.head, clock)
 
-    def _on_threads(self, work: Sequence[Callable[[], None]]) -> None:
-        """All of it at the same time, the last here; raises what went wrong after all of it has ended."""
-        others = [self._folder_threads.submit(one) for one in work[:-1]]
-        try:
-            in_turn(work[-1:])
-        finally:
-            wait(others)
-        for other in others:
-            other.result()
-
     async def _run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._told(asyncio.get_running_loop().run_in_executor(self._threads, call, *args, **kwargs))
+        return await self._told(self._threads.run(call, *args, **kwargs))
 
     async def _told(self, work: "asyncio.Future[R]") -> R:
         try:
@@ -376,8 +367,8 @@ class LocalStore(LooksAtOnce):
         try:
             await self._run(self._files.close)
         finally:
-            self._threads.shutdown(wait=True)
-            self._folder_threads.shutdown(wait=True)
+            self._threads.close()
+            self._folder_threads.close()
 
 
 def _objection(current: FileStat | None, condition: Always | Matches) -> Lost | None:

@@ -92,7 +92,8 @@ def audit_of_names(objects: dict[str, bytes], scope: Scope) -> Audit:
 
 def pointer_in(data: bytes) -> Pointer:
     """A pointer, from the bytes of its object."""
-    return _plain(data, Pointer)
+    pointer: Pointer = _plain(data, Pointer)
+    return pointer
 
 
 @lru_cache(_REMEMBERED_MAX)

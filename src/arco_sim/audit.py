@@ -5,8 +5,10 @@ tier 1 from its chain. What must never enter: anything that asks the product for
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +24,8 @@ from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 
 _FILE = re.compile(r"/[0-9]{5,}-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$")  # the request, and what it stands behind
+_REMEMBERED_MAX = 4096
+"""Bytes that were decoded before, of each kind: objects are looked at again and again, and what they say is frozen."""
 T = TypeVar("T")
 
 
@@ -73,23 +77,47 @@ async def audit(store: ObjectStore, scope: Scope) -> Audit:
 
 def audit_of(objects: dict[str, bytes], scope: Scope) -> Audit:
     """The same from objects that somebody else has read."""
+    result = audit_of_names(objects, scope)
+    _read_tables(result, scope)
+    return result
+
+
+def audit_of_names(objects: dict[str, bytes], scope: Scope) -> Audit:
+    """The chain and what it names, and nothing of the tables."""
     head = objects.get(str(HeadKey(scope, Head.CATALOG)))
     result = Audit(objects, Manifest() if head is None else _plain(head, Manifest))
-    _read_tables(result, scope)
     _read_chain(result, scope)
     return result
 
 
+def pointer_in(data: bytes) -> Pointer:
+    """A pointer, from the bytes of its object."""
+    pointer: Pointer = _plain(data, Pointer)
+    return pointer
+
+
+@lru_cache(_REMEMBERED_MAX)
 def _plain(data: bytes, kind: type[T]) -> T:
-    fields: dict[str, Any] = msgspec.json.decode(data)
-    return msgspec.convert(fields, kind)
+    return msgspec.convert(msgspec.json.decode(data), kind)
+
+
+@lru_cache(_REMEMBERED_MAX)
+def _receipt(data: bytes) -> Receipt:
+    return msgspec.json.decode(data, type=Receipt)
+
+
+@lru_cache(_REMEMBERED_MAX)
+def _commit(data: bytes, key: str) -> tuple[Commit, str]:
+    """A commit, and the hash of what it says."""
+    commit = decode_commit(data, key)
+    return commit, commit.hash()
 
 
 def _read_tables(result: Audit, scope: Scope) -> None:
     pointers, receipts = prefix_of(scope, "_catalog", "iceberg_pointers"), prefix_of(scope, "_catalog", "events")
     for key, data in result.objects.items():
         if key.startswith(pointers):
-            pointer = _plain(data, Pointer)
+            pointer = pointer_in(data)
             result.pointers[pointer.table_uuid] = pointer
             commits = result.commits.setdefault(pointer.table_uuid, {})
             commits[pointer.commit_number] = pointer.metadata_location
@@ -97,7 +125,7 @@ def _read_tables(result: Audit, scope: Scope) -> None:
             if pointer.pending is not None and is_decided(result.objects, pointer):
                 commits[pointer.pending.change.commit_number] = pointer.pending.change.metadata_location
         elif key.startswith(receipts) and "/committed/" in key:
-            receipt = result.receipts[key] = msgspec.json.decode(data, type=Receipt)
+            receipt = result.receipts[key] = _receipt(data)
             commits = result.commits.setdefault(receipt.table_uuid, {})
             number, location = receipt.commit.commit_number, receipt.commit.metadata_location
             if commits.setdefault(number, location) != location:
@@ -108,7 +136,7 @@ def _read_tables(result: Audit, scope: Scope) -> None:
             result.gaps.append(f"commits {missing} below {pointer.commit_number} of {uuid} have no receipt")
 
 
-def is_decided(objects: dict[str, bytes], pointer: Pointer) -> bool:
+def is_decided(objects: Mapping[str, bytes], pointer: Pointer) -> bool:
     """Whether the record that a pointer names was committed with exactly what the pointer holds."""
     pending = pointer.pending
     if pending is None or pending.record not in objects:
@@ -128,8 +156,8 @@ def _read_chain(result: Audit, scope: Scope) -> None:
         if key not in result.objects:
             result.breaks.append(f"commit {number} is missing: {key}")
             break
-        commit = decode_commit(result.objects[key], key)
-        if (commit.hash(), commit.sequence) != (expected, number):
+        commit, its_hash = _commit(result.objects[key], key)
+        if (its_hash, commit.sequence) != (expected, number):
             result.breaks.append(f"commit {number} is not the one that the chain names")
         newest_first.append(commit)
         place, expected, number = commit.previous_id, commit.previous_hash, number - 1

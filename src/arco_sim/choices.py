@@ -44,8 +44,9 @@ class Weights:
 
     def __init__(self, *weights: float) -> None:
         total = sum(weights)
-        self._bounds = [bound / total for bound in accumulate(weights)]
+        # Without the last: what lies above all others is of the last, whatever the sum is rounded to.
+        self._bounds = [bound / total for bound in accumulate(weights)][:-1]
         self.count = len(weights)
 
     def index(self, fraction: float) -> int:
-        return min(bisect_right(self._bounds, fraction), self.count - 1)
+        return bisect_right(self._bounds, fraction)

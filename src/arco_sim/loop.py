@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -32,14 +33,14 @@ OWNER: ContextVar[Mortal | None] = ContextVar("arco_sim_owner", default=None)
 class _Call:
     """What asyncio calls a handle: a callback that will be called, unless it is cancelled before."""
 
-    __slots__ = ("_args", "_callback", "_cancelled", "_context", "_when_s")
+    __slots__ = ("_cancelled", "_when_s", "args", "callback", "context")
 
     def __init__(
         self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when_s: float
     ) -> None:
-        self._callback = callback
-        self._args = args
-        self._context = copy_context() if context is None else context
+        self.callback = callback
+        self.args = args
+        self.context = copy_context() if context is None else context
         self._when_s = when_s
         self._cancelled = False
 
@@ -54,11 +55,10 @@ class _Call:
 
     def is_dropped(self) -> bool:
         """Whether it is cancelled, or belongs to the dead."""
-        owner = self._context.get(OWNER)
-        return self._cancelled or (owner is not None and not owner.alive)
-
-    def run(self) -> None:
-        self._context.run(self._callback, *self._args)
+        if self._cancelled:
+            return True
+        owner = self.context.get(OWNER)
+        return owner is not None and not owner.alive
 
 
 class SimLoop(_LoopBase):  # type: ignore[misc]
@@ -71,11 +71,12 @@ class SimLoop(_LoopBase):  # type: ignore[misc]
         self._timers: list[tuple[float, int, _Call]] = []
         self._timer_count = 0
         self._tasks: list[asyncio.Task[Any]] = []
+        self.create_future: Callable[[], asyncio.Future[Any]] = partial(asyncio.Future, loop=self)
 
     # What asyncio asks of a loop
 
-    def get_debug(self) -> bool:
-        return False
+    # Every future and every task asks: `bool()` is False, and no frame of ours.
+    get_debug = bool
 
     def is_running(self) -> bool:
         return True
@@ -85,9 +86,6 @@ class SimLoop(_LoopBase):  # type: ignore[misc]
 
     def time(self) -> float:
         return self.now_s
-
-    def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
@@ -139,7 +137,7 @@ class SimLoop(_LoopBase):  # type: ignore[misc]
         while ready:
             call = ready.popleft()
             if not call.is_dropped():
-                call.run()
+                call.context.run(call.callback, *call.args)
 
     def next_timer_s(self) -> float | None:
         """When the next timer is due; timers of the dead and the cancelled are forgotten on the way."""

@@ -1,6 +1,8 @@
 """Running one seed of a scenario, the same again, and the smallest schedule that still fails."""
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from arco.kernel import crash_points
@@ -12,6 +14,8 @@ from arco_sim.scenario import Scenario
 from arco_sim.world import Env, Incarnation, Step, Violation, World
 
 _SHRINK_RUNS_MAX = 3000
+_YOUNG_OBJECTS_MAX = 100_000
+"""More than most seeds make, and little memory: what a seed leaves behind is looked through once, when it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,11 @@ def run_seed(
     """One run. With a `plan` nothing is left to chance: the operations it names meet the faults it names."""
     world = World(seed, scenario.profile, replay=replay, plan=plan)
     crash_points.install(lambda point: world.say(str(OWNER.get()), "reaches", point, ""))
-    try:
-        world.loop.run(_play(world, scenario, small=small))
-    finally:
-        world.end()
+    with _seldom_collected():
+        try:
+            world.loop.run(_play(world, scenario, small=small))
+        finally:
+            world.end()
     return RunResult(
         scenario.name,
         seed,
@@ -60,6 +65,17 @@ def run_seed(
         world.fingerprint() if fingerprint else "",
         tuple(world.labels),
     )
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """The garbage collector would walk through the live objects of a seed dozens of times, and find next to nothing."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_OBJECTS_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 async def _play(world: World, scenario: Scenario, *, small: bool) -> None:

@@ -8,9 +8,11 @@ S3's are, because that is the unkindest rule a store may follow.
 import asyncio
 import hashlib
 import traceback
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from arco.kernel import crash_points
@@ -147,6 +149,8 @@ class World:
         self._plan = plan
         self._calm = False
         self._objects: dict[str, tuple[bytes, Version, int]] = {}
+        self._in_order: list[str] | None = None
+        """The keys as listings have them, until one comes or goes."""
         self._pending: list[_Pending] = []
         self._actors: list[_Actor] = []
         self._moments = 0
@@ -343,13 +347,19 @@ class World:
             case Always() | Absent() | Matches():
                 version = Version(hashlib.md5(data, usedforsecurity=False).hexdigest())
                 self._objects[key] = (data, version, self.store_time_ms())
+                if current is None:
+                    self._in_order = None
                 return Landed(version)
 
     def apply_delete(self, key: str) -> None:
-        self._objects.pop(key, None)
+        if self._objects.pop(key, None) is not None:
+            self._in_order = None
 
     def page(self, prefix: str, after: str, limit: int) -> Page:
-        keys = sorted(key for key in self._objects if key.startswith(prefix) and key > after)
+        if self._in_order is None:
+            self._in_order = sorted(self._objects)
+        start = max(bisect_left(self._in_order, prefix), bisect_right(self._in_order, after))
+        keys = list(takewhile(lambda key: key.startswith(prefix), islice(self._in_order, start, start + limit + 1)))
         entries = tuple(Listed(key, len(self._objects[key][0]), self._objects[key][2]) for key in keys[:limit])
         return Page(entries, entries[-1].key if len(keys) > limit else None)
 

@@ -133,7 +133,7 @@ def _rows(data: bytes, key: str) -> Iterator[tuple[str, str, str | None]]:
     try:
         # Without threads: the file is in memory, and a process that ends while Arrow starts one is aborted. As one file, and not
         # as a dataset, for which Arrow would load pandas.
-        file = _parquet().ParquetFile(io.BytesIO(data), pre_buffer=False)
+        file = _parquet().ParquetFile(_arrow().BufferReader(data), pre_buffer=False)
         table = file.read(columns=["kind", "key", "document"], use_threads=False)
     except _arrow().ArrowInvalid as error:
         raise CorruptObject(f"{key} is not a Parquet file: {error}") from error

@@ -6,7 +6,7 @@ and skip the waiting. No comparison of two machines' clocks may decide safety; c
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import date
 from typing import Protocol
 
 from arco.kernel.errors import InvalidInput
@@ -44,6 +44,9 @@ class SystemClock:
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The first and the last millisecond of the years 1 to 9999, which names and events can say."""
 
+_DAY_MS = 86_400_000
+_FIRST_OF_1970 = date(1970, 1, 1).toordinal()
+
 
 def in_calendar(at_ms: int) -> int:
     """A moment that others chose, within the years that can be written down."""
@@ -53,6 +56,6 @@ def in_calendar(at_ms: int) -> int:
 def utc_date(at_ms: int) -> str:
     """The UTC date that a moment belongs to, as object names carry it."""
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
+        return date.fromordinal(_FIRST_OF_1970 + at_ms // _DAY_MS).isoformat()
+    except (ValueError, OverflowError):
         raise InvalidInput(f"the time {at_ms} ms lies outside the years 1 to 9999") from None

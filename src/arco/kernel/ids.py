@@ -58,6 +58,8 @@ class Identifier(str):
     form: ClassVar[str] = "1 to 200 printable ASCII characters without spaces"
 
     def __new__(cls, text: str) -> Self:
+        if type(text) is cls:
+            return text  # it is one already
         if cls.pattern.fullmatch(text) is None:
             article = "an" if cls.what[0] in "aeio" else "a"
             raise InvalidInput(f"{clip(text)!r} is not {article} {cls.what}", hint=f"it must be {cls.form}")

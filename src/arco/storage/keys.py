@@ -11,6 +11,7 @@ long to define.
 import re
 from datetime import date as calendar_date
 from enum import StrEnum
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Self, get_type_hints
 
 import msgspec
@@ -131,6 +132,7 @@ class MetadataHash(Identifier):
     form = "32 lower-case hexadecimal digits"
 
 
+_SCOPES_KEPT_MAX = 64
 _METADATA_FILE = re.compile(r"[0-9]{5,20}-[0-9a-f]{32}\.metadata\.json")
 
 
@@ -526,8 +528,10 @@ def parse(name: str) -> Key:
     workspace, _, tail = rest.partition("/")
     if not tail:
         raise InvalidInput(f"{clip(name)!r} lies in no scope", hint="names start with tenant/workspace/")
-    scope = Scope.of(tenant, workspace)
-    for kind in KINDS:
+    scope = _scope(tenant, workspace)
+    for kind, start in _starts():
+        if not tail.startswith(start):
+            continue
         hints, reader = _READERS.get(kind) or _reader(kind)
         found = reader.fullmatch(tail)
         values = None if found is None else values_of(hints, found.groupdict())
@@ -535,6 +539,18 @@ def parse(name: str) -> Key:
         if key is not None and _spells(key, name):
             return key
     raise InvalidInput(f"{clip(name)!r} is not the name of an object of Arco", hint="docs/formats lists them")
+
+
+@cache
+def _starts() -> tuple[tuple[type[Key], str], ...]:
+    """What the names of each kind start with: most names are of one kind only, and no other reader is tried on them."""
+    return tuple((kind, kind.template.partition("{")[0]) for kind in KINDS)
+
+
+@lru_cache(_SCOPES_KEPT_MAX)
+def _scope(tenant: str, workspace: str) -> Scope:
+    """Names that are read one after the other mostly lie in one scope."""
+    return Scope.of(tenant, workspace)
 
 
 def _spells(key: Key, name: str) -> bool:

@@ -157,6 +157,6 @@ class Sweep:
     async def settle(self) -> None:
         """Until everything that was removed is gone: before what depends on that, and at the end of a job."""
         leaving, self._leaving = self._leaving, []
-        await asyncio.gather(*(self.store.delete(entry.key) for entry in leaving))
         if leaving:
+            await asyncio.gather(*(self.store.delete(entry.key) for entry in leaving))
             reach("upkeep.deleted")

@@ -6,16 +6,15 @@ enter: anything that asks upkeep for its opinion.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
-import msgspec
-
-from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Tables
 from arco.iceberg.manifest_files import live_files_in, manifests_in
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.limits import UPKEEP_GRACE_S
 from arco.storage.port import Condition, Landed, Outcome
 from arco_sim import invariants
+from arco_sim.audit import pointer_in
 from arco_sim.scenario import violate
 from arco_sim.scenarios.upkeep_truth import BASE
 from arco_sim.world import World
@@ -54,7 +53,7 @@ class TableTruth:
     def _seen_put(self, key: str, data: bytes, condition: Condition) -> Outcome:
         outcome = self._put(key, data, condition)
         if isinstance(outcome, Landed) and "/iceberg_pointers/" in key:
-            pointer: Pointer = msgspec.convert(msgspec.json.decode(data), Pointer)
+            pointer = pointer_in(data)
             if not self.swings or self.swings[-1][0] < pointer.commit_number:
                 self.swings.append((pointer.commit_number, pointer.metadata_location, self._world.store_time_ms()))
         return outcome
@@ -88,10 +87,9 @@ class TableTruth:
         for snapshot in self._version(key).snapshots:
             listed = str(snapshot["manifest-list"]).removeprefix(BASE)
             yield listed
-            for manifest in manifests_in(self._bytes(listed), listed):
-                path = manifest.manifest_path.removeprefix(BASE)
+            for path in _manifests(self._bytes(listed), listed):
                 yield path
-                yield from (one.file_path.removeprefix(BASE) for one in live_files_in(self._bytes(path), path))
+                yield from _files(self._bytes(path), path)
 
     def _version(self, location: str) -> TableMetadata:
         key = location.removeprefix(BASE)
@@ -100,3 +98,13 @@ class TableTruth:
     def _bytes(self, key: str) -> bytes:
         stored = self._world.stored(key)
         return b"" if stored is None else stored.data
+
+
+@lru_cache(1024)
+def _manifests(data: bytes, name: str) -> tuple[str, ...]:
+    return tuple(one.manifest_path.removeprefix(BASE) for one in manifests_in(data, name))
+
+
+@lru_cache(1024)
+def _files(data: bytes, name: str) -> tuple[str, ...]:
+    return tuple(one.file_path.removeprefix(BASE) for one in live_files_in(data, name))

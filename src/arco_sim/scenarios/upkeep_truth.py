@@ -7,8 +7,6 @@ enter: anything that asks the product for its opinion.
 import re
 from typing import Any
 
-import msgspec
-
 from arco.catalog.names import Names
 from arco.catalog.pointer import Pointer
 from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S, MARKER_GRACE_S
@@ -16,7 +14,7 @@ from arco.kernel.scope import Scope
 from arco.storage.keys import Head, HeadKey, prefix_of
 from arco.storage.port import Condition, Landed, Outcome
 from arco_sim import invariants
-from arco_sim.audit import audit_of, is_decided
+from arco_sim.audit import audit_of_names, is_decided, pointer_in
 from arco_sim.scenario import violate
 from arco_sim.world import World
 
@@ -32,6 +30,7 @@ class Truth:
         self._world = world
         self._scope = scope
         self._manifest = str(HeadKey(scope, Head.CATALOG))
+        self._pointers = prefix_of(scope, "_catalog", "iceberg_pointers")
         self._known: tuple[bytes, Names, set[str]] | None = None
         self.swings: dict[str, dict[int, str]] = {}
         self._strays: set[str] = set()
@@ -51,14 +50,14 @@ class Truth:
         return self._state()[0]
 
     def pointer(self, uuid: str) -> Pointer | None:
-        stored = self._world.stored(f"{prefix_of(self._scope, '_catalog', 'iceberg_pointers')}{uuid}.json")
-        return None if stored is None else msgspec.convert(msgspec.json.decode(stored.data), Pointer)
+        stored = self._world.stored(f"{self._pointers}{uuid}.json")
+        return None if stored is None else pointer_in(stored.data)
 
     def _state(self) -> tuple[Names, set[str]]:
         stored = self._world.stored(self._manifest)
         data = b"" if stored is None else stored.data
         if self._known is None or self._known[0] != data:
-            found = audit_of(self._world.everything(), self._scope)
+            found = audit_of_names(self._world.everything(), self._scope)
             files = {file.key for file in (found.manifest.base, *found.manifest.deltas) if file is not None}
             chain = {f"{prefix_of(self._scope, '_catalog', 'core', 'commits')}{one.id}.json" for one in found.chain}
             self._known = (data, found.names, files | chain)
@@ -70,11 +69,11 @@ class Truth:
         before = self.pointer(self._uuid_of(key) or "") if "/iceberg_pointers/" in key else None
         outcome = self._put(key, data, condition)
         if isinstance(outcome, Landed) and "/iceberg_pointers/" in key:
-            pointer: Pointer = msgspec.convert(msgspec.json.decode(data), Pointer)
+            pointer = pointer_in(data)
             swings = self.swings.setdefault(pointer.table_uuid, {})
             swings[pointer.commit_number] = pointer.metadata_location
             swings.update({one.commit_number: one.metadata_location for one in pointer.published})
-            if before is not None and before.pending is not None and is_decided(self._world.everything(), before):
+            if before is not None and before.pending is not None and self._is_decided(before):
                 # Whoever wrote over a change that was decided went on from there, perhaps by two commits in one swing.
                 swings[before.pending.change.commit_number] = before.pending.change.metadata_location
         if isinstance(outcome, Landed) and key.endswith(".parquet") and self._is_nobodys(self._uuid_of(key) or ""):
@@ -134,15 +133,20 @@ class Truth:
 
     def _needed_by_a_pointer(self, record: str) -> str | None:
         """A decision that a pointer still waits for: without its record the table is what it was before."""
-        objects = self._world.everything()
-        for pointer in audit_of(objects, self._scope).pointers.values():
-            if pointer.pending is not None and pointer.pending.record == record and is_decided(objects, pointer):
+        for key, data in self._world.everything().items():
+            pointer = pointer_in(data) if key.startswith(self._pointers) else None
+            waits = pointer is not None and pointer.pending is not None and pointer.pending.record == record
+            if pointer is not None and waits and self._is_decided(pointer):
                 return f"the pointer of {pointer.table_uuid} still names it"
         return None
 
+    def _is_decided(self, pointer: Pointer) -> bool:
+        record = None if pointer.pending is None else self._world.stored(pointer.pending.record)
+        return record is not None and is_decided({record.info.key: record.data}, pointer)
+
     def _counting_number(self, pointer: Pointer) -> int:
         """The number of the last commit that counts: that of a change which was decided and is still pending."""
-        if pointer.pending is not None and is_decided(self._world.everything(), pointer):
+        if pointer.pending is not None and self._is_decided(pointer):
             return pointer.pending.change.commit_number
         return pointer.commit_number
 

@@ -61,7 +61,8 @@ class Platform:
         return answer
 
     def register(self, name: str, idempotency: str | None = None, **more: Any) -> tuple[int, Any]:
-        body = {"namespace": [self.namespace], "name": name, "format": "DELTA", "location": "s3://elsewhere/t/"} | more
+        place = f"s3://elsewhere/{self.namespace}/{name.encode().hex()}/"
+        body = {"namespace": [self.namespace], "name": name, "format": "DELTA", "location": place} | more
         return self.ask("POST", "tables", body, idempotency)
 
     def describe(self, name: str, idempotency: str | None = None, **fields: Any) -> tuple[int, Any]:
@@ -104,7 +105,7 @@ def test_a_table_of_another_format_is_registered_with_what_is_said_of_it(platfor
     found = platform.need("events")
     assert answer == {"namespace": [platform.namespace], "name": "events", "uuid": found["uuid"]}
     assert {field: found[field] for field in said} == said
-    assert found["location"] == "s3://elsewhere/t"
+    assert found["location"] == f"s3://elsewhere/{platform.namespace}/{b'events'.hex()}"
     assert (found["kind"], found["format"], found["binding"], found["iceberg"]) == ("table", "DELTA", 1, None)
     assert [(one["name"], one["type"], one["nullable"], one["description"]) for one in found["columns"]] == [
         ("mail", "string", False, "who"),

@@ -92,7 +92,7 @@ class Lake:
         return metadata.view_uuid
 
     async def other(self, levels: tuple[str, ...], name: str, **more: Any) -> str:
-        table = NewTable(levels, name, Format.DELTA, "s3://elsewhere/t", **more)
+        table = NewTable(levels, name, Format.DELTA, f"s3://elsewhere/{'.'.join((*levels, name))}", **more)
         return await self.inventory.create(table, self.key(), AUTHOR)
 
     async def describe(self, place: Place, **governance: Any) -> None:

@@ -112,7 +112,7 @@ KEYS: dict[str, type[Key]] = {
 CODECS: dict[str, Codec[Any]] = {
     "manifest": ManifestCodec(),
     "told": untold.MarkCodec(),
-    "pointer": pointer._PointerCodec(),
+    "pointer": pointer.PointerCodec(),
     "marker": idempotency.MarkerCodec(),
     "transaction": transaction_records.RecordCodec(),
     "lease": lease.LeaseCodec(),

@@ -12,6 +12,7 @@ from arco.catalog import pii_marks
 from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
 from arco.catalog.doubt import doubt
+from arco.catalog.foreign_places import check_apart, check_foreign_place
 from arco.catalog.governance import check_columns, given_fields
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.manifest import Author
@@ -101,12 +102,15 @@ class Inventory:
         _check(table)
 
         async def begin() -> Marker:
+            await check_foreign_place(self._ws, table.location)
             return self._catalog.tables.first_marker(key, new_uuid4(self._ws.entropy))
 
         async def act(marker: Marker) -> Answer:
             uuid, at_ms = marker.table_uuid or "", marker.minted_ms
             # What was dropped under this name before must be known: an asset that comes back keeps its identity.
-            await self._ws.tier1.current()
+            names = (await self._ws.tier1.current()).names
+            if await self._ws.tier1.landed_at(key.hash, marker.since) is None:
+                check_apart(names, table.location, uuid)
             fresh = self._catalog.tables.new_entry(uuid, table.namespace, table.name, table.location, at_ms)
             entry = msgspec.structs.replace(
                 fresh,

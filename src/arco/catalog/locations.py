@@ -50,7 +50,8 @@ def normal_uri(uri: str) -> str:
     if any(character < " " or character == "\x7f" for character in uri):
         raise InvalidInput(f"location {clip(uri)!r} has a control character")
     scheme, colon, rest = uri.partition(":")
-    if not colon:
+    if not colon or "/" in scheme:
+        # A path, whose names may have colons.
         scheme, rest = "file", uri
     if scheme == "file":
         return f"file:///{rest.lstrip('/')}"

@@ -139,7 +139,7 @@ class Pointer(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, pending=None)
 
 
-class _PointerCodec:
+class PointerCodec:
     format = "arco.pointer"
 
     def encode(self, value: Pointer) -> tuple[int, dict[str, Any]]:
@@ -186,7 +186,7 @@ class Pointers:
         return str(PointerKey(self._scope, TableUuid(uuid)))
 
     def object(self, uuid: str) -> CasObject[Pointer]:
-        return CasObject(self._store, self.key(uuid), _PointerCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self.key(uuid), PointerCodec(), self._clock, self._entropy)
 
     async def read(self, uuid: str) -> Held[Pointer] | None:
         """The pointer as it counts, `pending` only if that is not decided yet. None only if there definitely is none."""

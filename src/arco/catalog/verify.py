@@ -1,6 +1,6 @@
 """`verify`: everything that the catalog of one workspace has written, looked at again. It reads and never writes.
 
-    manifest → chain of commits → state → replay → tables and views → receipts (deep) → files of tables
+    manifest → chain of commits → state → replay → tables and views → other pointers → receipts (deep) → files of tables
 
 Each stage goes as far as what it reads can be trusted, and says what it could not look at. Others may write meanwhile: what
 is looked at is the catalog as of the manifest that was read first.
@@ -16,6 +16,7 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.catalog.verify_chain import Chain, compare, replayed
 from arco.catalog.verify_files import FilesCheck
+from arco.catalog.verify_pointers import verify_nameless_pointers
 from arco.catalog.verify_receipts import ReceiptCheck
 from arco.catalog.verify_state import CHAIN_IS_BROKEN, CHAIN_IS_WHOLE, load_state
 from arco.catalog.verify_tables import RECORD, TableCheck
@@ -23,6 +24,7 @@ from arco.kernel.errors import AskOperator
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
 from arco.storage.findings import Progress, Report, nobody, way_out
 from arco.storage.keys import prefix_of
+from arco.storage.looking import Look
 
 _RESTORE = "restore it from a backup or a copy of the root; nothing else can be looked at without it"
 
@@ -48,6 +50,7 @@ async def verify(catalog: Catalog, *, files: bool = True, deep: bool = False, pr
     _count(names, report)
     live, dropped = await _entries(catalog, names, report)
     pointers = await _tables(catalog, live, dropped, report, progress)
+    await verify_nameless_pointers(Look(store, scope, report, progress), {entry.uuid for entry in (*live, *dropped)})
     if deep:
         await ReceiptCheck(catalog, report, progress).check([*live, *dropped], pointers)
     if files:

@@ -35,10 +35,19 @@ class Look:
     report: Report
     progress: Progress = nobody
 
-    async def each(self, code: str, many: str, kinds: Mapping[type[Key], Judge], *folder: str, todo: str = RESTORE) -> int:
-        """Judge every object of some kinds in a folder, and count it as one of many; how many were found to be damaged."""
+    async def each(
+        self,
+        code: str,
+        many: str,
+        kinds: Mapping[type[Key], Judge],
+        *folder: str,
+        todo: str = RESTORE,
+        wanted: Callable[[Any], bool] = lambda _: True,
+    ) -> int:
+        """Judge every object of some kinds in a folder whose key is wanted, and count it as one of many; how many were found to
+        be damaged."""
         done = damaged = 0
-        async for group in _groups(self._of_kinds(kinds, folder)):
+        async for group in _groups(self._of_kinds(kinds, folder, wanted)):
             found = await asyncio.gather(*(self.store.get(listed.key) for listed, _ in group))
             for (_, key), one in zip(group, found, strict=True):
                 if one is not None:
@@ -56,11 +65,11 @@ class Look:
             self._judged(code, judge, key, found, todo)
 
     async def _of_kinds(
-        self, kinds: Mapping[type[Key], Judge], folder: tuple[str, ...]
+        self, kinds: Mapping[type[Key], Judge], folder: tuple[str, ...], wanted: Callable[[Any], bool]
     ) -> AsyncIterator[tuple[Listed, Key]]:
         async for listed in walk(self.store, prefix_of(self.scope, "_catalog", *folder)):
             key = explained(listed.key)
-            if key is not None and type(key) in kinds:
+            if key is not None and type(key) in kinds and wanted(key):
                 yield listed, key
 
     def _judged(self, code: str, judge: Judge, key: Key, found: Object, todo: str) -> bool:

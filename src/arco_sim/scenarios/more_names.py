@@ -178,7 +178,7 @@ class _Work(Work):
         return "ok"
 
     async def _csv(self, body: dict[str, Any], key: RequestKey) -> str:
-        table = NewTable(NAMESPACE, body["name"], Format.CSV, "s3://elsewhere/files")
+        table = NewTable(NAMESPACE, body["name"], Format.CSV, f"s3://elsewhere/{key.hash}")
         return await self._inventory.create(table, key, Author())
 
     async def _describe(self, body: dict[str, Any], key: RequestKey) -> str:

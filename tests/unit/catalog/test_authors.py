@@ -35,7 +35,7 @@ async def in_one_commit(server: Server, *works: Coroutine[Any, Any, Any]) -> Com
 async def grouped(server: Server, *authors: Author) -> Commit:
     """One commit with a table of each author."""
     await server.found()
-    tables = [NewTable(NAMESPACE, f"t{number}", Format.CSV, "s3://other/t") for number in range(len(authors))]
+    tables = [NewTable(NAMESPACE, f"t{number}", Format.CSV, f"s3://other/t{number}") for number in range(len(authors))]
     keys = [RequestKey(f"key {number}", "register", "", durable=False) for number in range(len(authors))]
     inventory = Inventory(server.catalog)
     return await in_one_commit(server, *map(inventory.create, tables, keys, authors))

@@ -96,6 +96,7 @@ def test_a_whole_catalog_is_clean_and_counted(whole: Lake) -> None:
         "iceberg_tables": 2,
         "iceberg_views": 1,
         "dropped": 1,
+        "nameless_pointers": 1,
         "receipts": 4 + 2 + 1 + 1 + 1,
         "snapshots": 0,
         "manifests": 0,
@@ -424,6 +425,16 @@ async def the_pointer_of_another_table(lake: Lake) -> None:
     await lake.put(pointer_object(await uuid_of(lake, "shop", "orders")), theirs)
 
 
+async def a_pointer_without_a_name_cut_off(lake: Lake) -> None:
+    key = pointer_object(await uuid_of(lake, "shop", "purged"))
+    await lake.put(key, (await lake.bytes_of(key))[:20])
+
+
+async def litter_that_is_another_pointer(lake: Lake) -> None:
+    theirs = await lake.bytes_of(pointer_object(await uuid_of(lake, "shop", "orders")))
+    await lake.put(pointer_object("0193f000-0000-7000-8000-000000000001"), theirs)
+
+
 async def another_snapshot_in_the_pointer(lake: Lake) -> None:
     key = pointer_object(await uuid_of(lake, "shop", "orders"))
     await lake.edit(key, lambda pointer: pointer.update(snapshot_id=7))
@@ -493,6 +504,8 @@ TABLES: dict[str, tuple[Damage, str, str]] = {
     "no pointer of a dropped table": (no_pointer_of_a_dropped_table, "pointer_missing", "dropped table shop.old"),
     "a pointer that is no JSON": (a_pointer_that_is_no_json, "pointer_unreadable", "table shop.orders cannot be read"),
     "the pointer of another": (the_pointer_of_another_table, "pointer_of_another", "the pointer of table shop.orders"),
+    "a pointer without a name": (a_pointer_without_a_name_cut_off, "pointer_unreadable", "_catalog/iceberg_pointers/"),
+    "litter that is another": (litter_that_is_another_pointer, "pointer_unreadable", "is the pointer of"),
     "another snapshot": (another_snapshot_in_the_pointer, "pointer_contradicts_metadata", "says snapshot 7"),
     "metadata outside": (metadata_outside_the_root, "metadata_out_of_reach", "file:///elsewhere/00003-x.metadata.json"),
     "no metadata": (no_metadata, "metadata_missing", "the metadata file of table shop.orders is missing"),
@@ -717,7 +730,7 @@ def test_without_state_and_chain_no_table_is_guessed_at(whole: Lake) -> None:
 def test_progress_is_told_of_every_stage(whole: Lake) -> None:
     seen: dict[str, tuple[int, int]] = {}
     asyncio.run(verify(whole.catalog, deep=True, progress=lambda what, done, in_all: seen.update({what: (done, in_all)})))
-    assert set(seen) == {"commits", "replay", "tables", "receipts", "files of tables"}
+    assert set(seen) == {"commits", "replay", "tables", "nameless_pointers", "receipts", "files of tables"}
     assert all(done == in_all > 0 for done, in_all in seen.values())
 
 

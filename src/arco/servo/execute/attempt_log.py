@@ -124,7 +124,12 @@ async def read_log(
     async for entry in walk(store, prefix_of(scope, "_catalog", "runs", run, "logs", task), after):
         key, found = parse(entry.key), await store.get(entry.key)
         if isinstance(key, TaskLogKey) and found is not None:
-            yield key, [msgspec.json.decode(line, type=LogLine) for line in found.data.splitlines()]
+            yield key, decode_lines(found.data)
+
+
+def decode_lines(data: bytes) -> list[LogLine]:
+    """One part of a log."""
+    return [msgspec.json.decode(line, type=LogLine) for line in data.splitlines()]
 
 
 class _Listener(logging.Handler):

@@ -1,4 +1,5 @@
-"""What projects and runs keep beside the logs, looked at again: deployments, plans, schedules, claims, pools, facts, decisions.
+"""What projects and runs keep beside the logs, looked at again: deployments, plans, schedules, claims, pools, facts, decisions,
+and what tasks said.
 
 Each must be readable, and be the one that its name says. Plans and planning facts are called by a hash of what they say, and that
 is taken over the bytes as they lie in the store: so one that older code wrote stays right, and no byte of it changes unseen.
@@ -12,6 +13,7 @@ from arco.kernel.ids import DeploymentId, RunId
 from arco.servo.deploy.dynamic_values import DynamicValuesCodec
 from arco.servo.deploy.head import DeploymentHead, HeadCodec
 from arco.servo.deploy.manifest import decode_deployment
+from arco.servo.execute.attempt_log import decode_lines
 from arco.servo.execute.desk_decisions import DecisionCodec
 from arco.servo.plan.document import decode_plan
 from arco.servo.plan.facts import decode_snapshot
@@ -34,10 +36,12 @@ from arco.storage.keys import (
     RunPlanKey,
     RunRequestKey,
     ScheduleKey,
+    TaskLogKey,
 )
 from arco.storage.looking import RESTORE, Judge, Look, readable
 from arco.storage.port import Object
 
+_TALK = "restore it from a backup or a copy of the root, or delete it: it is for people, and nothing depends on it"
 _DEPLOY = "deploy the project again, or restore it from a backup or a copy of the root"
 
 
@@ -56,6 +60,7 @@ async def verify_documents(look: Look) -> None:
     await _verify_deployments(look)
     await look.each("run_plan_unreadable", "run_plans", {RunPlanKey: _judge_plan}, "runs")
     await look.each("run_claim_unreadable", "run_claims", {RunClaimKey: readable(ClaimCodec())}, "runs")
+    await look.each("task_log_unreadable", "task_logs", {TaskLogKey: _judge_task_log}, "runs", todo=_TALK)
     await look.each("run_request_unreadable", "run_requests", {RunRequestKey: _judge_request}, "run_requests")
     await look.each("planning_facts_unreadable", "planning_facts", {PlanningSnapshotKey: _judge_facts}, "planning")
     await look.each("schedule_unreadable", "schedules", {ScheduleKey: readable(StateCodec())}, "schedules")
@@ -92,6 +97,13 @@ def _judge_plan(key: RunPlanKey, found: Object) -> None:
     stored = msgspec.json.decode(found.data, type=_StoredPlan)
     if stored.fingerprint != f"plan_{fingerprint('plan', bytes(stored.spec))}":
         raise CorruptObject(f"{key} is not what was planned: its fingerprint is wrong")
+
+
+def _judge_task_log(key: TaskLogKey, found: Object) -> None:
+    try:
+        decode_lines(found.data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptObject(f"{key} is not what a task said: {error}") from error
 
 
 def _judge_facts(key: PlanningSnapshotKey, found: Object) -> None:

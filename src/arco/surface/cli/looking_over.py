@@ -11,6 +11,7 @@ from arco.ledger.verify_runs import verify_runs
 from arco.servo.execute.verify_documents import verify_documents
 from arco.storage.findings import Progress, Report, nobody
 from arco.storage.looking import Look
+from arco.upkeep.verify_notes import verify_notes
 
 
 async def look_over(catalog: Catalog, report: Report, progress: Progress = nobody, reach_s: int = AS_OF_REACH_S) -> None:
@@ -23,4 +24,5 @@ async def look_over(catalog: Catalog, report: Report, progress: Progress = nobod
     await verify_feed(look)
     await verify_runs(look)
     await verify_documents(look)
+    await verify_notes(look)
     await look.unknown()

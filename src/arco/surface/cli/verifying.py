@@ -28,9 +28,11 @@ _FILES = (("snapshots", "snapshot"), ("manifests", "manifest"), ("data_files", "
 _OTHERS = {
     "fold": (("fold_manifests", "manifest"), ("fold_files", "file"), ("consumed_lists", "list"), ("dead_letters", "dead letter")),
     "ledger": (("segments", "segment"), ("archived_segments", "archived segment")),
-    "requests": (("transactions", "transaction"), ("staged_intents", "staged table"), ("markers", "marker")),
+    "requests": (("transactions", "transaction"), ("staged_intents", "staged table"), ("markers", "marker"),
+                 ("nameless_pointers", "nameless pointer")),
     "feed": (("feed_pages", "page"), ("feed_checkpoints", "checkpoint")),
-    "runs": (("runs", "run"), ("run_entries", "log record"), ("run_claims", "claim"), ("asked_runs", "asked run")),
+    "runs": (("runs", "run"), ("run_entries", "log record"), ("run_claims", "claim"), ("asked_runs", "asked run"),
+             ("task_logs", "task log")),
     "projects": (("deployments", "deployment"), ("schedules", "schedule"), ("planning_facts", "planning snapshot")),
 }  # fmt: skip
 """What is counted beside the catalog itself, as people are told."""

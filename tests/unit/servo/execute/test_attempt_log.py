@@ -12,8 +12,12 @@ from arco.kernel.errors import Unavailable
 from arco.kernel.ids import RunId, TaskId
 from arco.kernel.limits import TASK_LOG_EVERY_S, TASK_LOG_LINES_MAX
 from arco.servo.execute.attempt_log import AttemptLog, LogLine, read_log
+from arco.servo.execute.verify_documents import verify_documents
+from arco.storage.findings import Report
+from arco.storage.keys import TaskLogKey
+from arco.storage.looking import Look
 from arco.storage.memory import MemoryStore
-from arco.storage.port import Condition, Outcome
+from arco.storage.port import Always, Condition, Outcome
 from fixtures.servo.lake import Lake
 
 RUN, TASK = RunId("01JZ3V5Q0E8Y7M2K4T6B9N1D3F"), TaskId("task_00000000000000aa")
@@ -43,6 +47,25 @@ def test_lines_are_written_in_parts_attempt_by_attempt(lake: Lake) -> None:
     second.say("again")
     lake.run(second.flush())
     assert lines(lake) == [(1, 1, "info", "reading"), (1, 2, "warning", "writing"), (2, 1, "info", "again")]
+
+
+def test_what_is_kept_is_looked_at_and_a_damaged_part_is_named(lake: Lake) -> None:
+    log = AttemptLog(lake.catalog.parts, RUN, TASK, 1)
+    for text in ("reading", "writing"):
+        log.say(text)
+        lake.run(log.flush())
+
+    def looked_at() -> Report:
+        report = Report()
+        lake.run(verify_documents(Look(lake.store, lake.catalog.parts.scope, report)))
+        return report
+
+    assert (looked_at().findings, looked_at().counts["task_logs"]) == ([], 2)
+    key = str(TaskLogKey(lake.catalog.parts.scope, RUN, TASK, 1, 2))
+    lake.run(lake.store.put(key, b'{"at_ms":1,"level":"info","te', Always()))
+    (finding,) = looked_at().findings
+    assert (finding.code, finding.subject) == ("task_log_unreadable", key)
+    assert "nothing depends on it" in finding.todo
 
 
 def test_what_code_logs_on_the_thread_of_an_attempt_is_the_attempts(lake: Lake) -> None:

@@ -13,13 +13,13 @@ from pyiceberg.table import StaticTable
 from arco.fold.spark_session import Session
 from arco.iceberg.changes import SetProperties
 from arco.iceberg.metadata import TableMetadata
+from arco.ledger.materializations import MATERIALIZATION
 from arco.ledger.run_state import RunState, TaskStatus
 from arco.servo.execute.maintaining import Maintenance, Surveyed
 from arco.servo.execute.snapshots import ReplaceAll
 from arco.servo.execute.spark_read import read_table
 from arco.servo.execute.spark_types import iceberg_schema
 from arco.servo.execute.spark_write import write
-from arco.ledger.materializations import MATERIALIZATION
 from arco.servo.execute.standing import CONTENT, content_id, content_snapshot, is_external
 from arco.servo.execute.target import Target
 from fixtures.servo.deletes import commit_deletes

@@ -98,6 +98,8 @@ class Destinations:
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
         """
         if base is None:
+            if not plain:
+                await self._refuse_without_its_past(asset)
             return await self._staged(asset, name, output, plain=plain)
         try:
             merged = merge(
@@ -121,6 +123,17 @@ class Destinations:
         refuse_incompatible(asset, base.current_schema, merged.schema, base.format_version)
         written = evolved(base, merged.schema, self._catalog.parts.clock.now_ms())
         return Destination(name, base, written, merged.schema, creates=False)
+
+    async def _refuse_without_its_past(self, asset: AssetDefinition) -> None:
+        """What an asset adds to is the table that it had under its former name. A new one would begin without those rows."""
+        if asset.table is not None or asset.write.mode not in {WriteMode.APPEND, WriteMode.MERGE}:
+            return
+        for former in asset.renamed_from:
+            if await self._found(((former.namespace,), former.name)) is not None:
+                raise InvalidInput(
+                    f"{asset.where}: {asset.key} was {former}, and what it added so far is in the table of that name",
+                    hint=f"take it along: arco rename {former} {asset.key}; to begin anew, leave renamed_from out",
+                )
 
     async def _staged(self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool) -> Destination:
         levels, table = name

@@ -37,6 +37,20 @@ def test_an_output_without_the_key_that_it_is_merged_by_is_refused() -> None:
         refuse_other_columns(merged, columns(id="long", Shop="string"))
 
 
+@pytest.mark.parametrize("mode", ["append", "merge", "replace"])
+def test_what_is_added_to_under_a_new_name_is_not_begun_anew(mode: str) -> None:
+    more = {"key": "id"} if mode == "merge" else {}
+    after = defined(mode=mode, renamed_from="purchases", **more)
+    with Lake() as lake:
+        place = (("db",), "orders")
+        lake.create("purchases", columns(id="long"))
+        if mode == "replace":  # all of it comes again
+            assert lake.run(Destinations(lake.catalog).of(after, place, None, columns(id="long"))).creates
+            return
+        with pytest.raises(InvalidInput, match=r"db.orders was db.purchases, and what it added so far is in the table"):
+            lake.run(Destinations(lake.catalog).of(after, place, None, columns(id="long")))
+
+
 def test_rows_that_no_longer_fit_where_rows_are_set_aside_say_which_table_that_is() -> None:
     with Lake() as lake:
         base = lake.create("orders__quarantine", columns(id="long", note="int"))

@@ -153,6 +153,8 @@ def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_
             "\nSELECT :low AS x",
             "assets/q.sql:2: the query has :low, and the header has no such parameter: there are :partition",
         ),
+        ("SELECT a\nFROM raw\nWHERE at >= :partition_start", "assets/q.sql:1: the query has :partition_start"),
+        ("SELECT a\nFROM raw VERSION AS OF 3", "assets/q.sql:1: the query reads a version of raw of its own choice"),
         ("SELECT a FROM\nWHERE x", "assets/q.sql:2: the query does not parse near 'WHERE': Expected table name: mend it"),
     ],
 )
@@ -163,7 +165,8 @@ def test_what_is_wrong_with_a_query_is_said_with_its_line(tmp_path: Path, text: 
 
 def test_what_a_query_may_name_without_a_table(tmp_path: Path) -> None:
     query = (
-        "/* parameters = { low = 1 } */ SELECT :low AS low, :partition_start AS first, ':no' AS text, 'a' :: string AS b"
+        "/*\npartitions = [{ name = 'd', kind = 'daily', start = 2025-01-01 }]\nparameters = { low = 1 }\n*/\n"
+        "SELECT :low AS low, :partition_start AS first, ':no' AS text, 'a' :: string AS b"
     )
     assert problems(tmp_path, q_sql=query) == []
 
@@ -262,4 +265,7 @@ def test_only_tables_that_are_read_get_the_names_of_views() -> None:
     query = "WITH orders AS (SELECT * FROM orders WHERE ok) SELECT orders.id FROM orders JOIN raw.x"
     assert rewritten(query, {"orders": "v0", "raw.x": "v1"}) == (
         "WITH orders AS (SELECT * FROM v0 AS `orders` WHERE ok) SELECT orders.id FROM orders JOIN v1 AS `x`"
+    )
+    assert rewritten("SELECT id FROM orders TABLESAMPLE (5 PERCENT)", {"orders": "v0"}) == (
+        "SELECT id FROM v0 TABLESAMPLE (5 PERCENT)"
     )

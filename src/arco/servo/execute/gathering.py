@@ -90,7 +90,7 @@ async def gather(
         values = dynamic.get(key, {})
         found = AssetFacts(
             materializations=() if table is None else _standing(known, table),
-            table=None if table is None else await _table_fact(asset, table, sources, values),
+            table=None if table is None else await _table_fact(asset, table, known, sources, values),
             files=_files(asset, project, file_options),
             dynamic=values,
             held=known.held,
@@ -214,7 +214,7 @@ async def _tables(catalog: Catalog, project: Project) -> dict[AssetKey, _Table]:
 
 
 async def _table_fact(
-    asset: AssetDefinition, table: _Table, sources: "_Sources", values: Mapping[str, list[Any]]
+    asset: AssetDefinition, table: _Table, known: Recorded, sources: "_Sources", values: Mapping[str, list[Any]]
 ) -> TableFact:
     metadata = table.metadata
     versions, note = None, ""
@@ -225,7 +225,7 @@ async def _table_fact(
         snapshot_id=metadata.current_snapshot_id,
         metadata_location=table.location,
         versions=versions,
-        external_commit=not asset.is_source and is_external(metadata),
+        external_commit=not asset.is_source and is_external(metadata, {*known.publishes, *(one.id for one in known.held)}),
         schema_id=metadata.current_schema_id,
         schema=metadata.current_schema,
         note=note,

@@ -16,8 +16,9 @@ from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CreateTable
-from arco.iceberg.shape import JsonObject
-from arco.kernel.errors import AlreadyExists, InvalidMetadata, NotFound
+from arco.iceberg.shape import JsonObject, listed
+from arco.kernel.errors import AlreadyExists, InvalidInput, InvalidMetadata, NotFound
+from arco.kernel.ids import clip
 from arco.ledger.run_entries import StagedCommit
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Schema, mismatches
@@ -26,7 +27,7 @@ from arco.servo.execute.layout import partition_spec, sort_order
 from arco.servo.execute.output_schema import Missing, merge, with_new_ids
 from arco.servo.execute.publish import SOURCE, evolved
 from arco.servo.schedule.staged_tables import with_staged
-from arco.servo.sdk.definitions import AssetDefinition
+from arco.servo.sdk.definitions import AssetDefinition, WriteMode
 from arco.servo.sdk.tables import TableName
 
 _AUTHOR = Author(SOURCE.principal)
@@ -97,20 +98,42 @@ class Destinations:
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
         """
         if base is None:
+            if not plain:
+                await self._refuse_without_its_past(asset)
             return await self._staged(asset, name, output, plain=plain)
-        merged = merge(
-            base.current_schema,
-            output,
-            last_column_id=base.last_column_id,
-            missing=Missing.DROP if whole else Missing.KEEP,
-            format_version=base.format_version,
-            names=_names(declared, base),
-        )
+        try:
+            merged = merge(
+                base.current_schema,
+                output,
+                last_column_id=base.last_column_id,
+                missing=Missing.DROP if whole else Missing.KEEP,
+                format_version=base.format_version,
+                names=_names(declared, base),
+            )
+        except InvalidMetadata as error:
+            if not plain:
+                raise
+            own = ".".join((*name[0], name[1]))
+            raise InvalidMetadata(
+                f"{own}, where rows are set aside, has other columns: {error.message}",
+                hint=f"rename or drop {own}: rows are then set aside to a new one",
+            ) from error
         if not merged.evolves:
             return Destination(name, base, base, None, creates=False)
         refuse_incompatible(asset, base.current_schema, merged.schema, base.format_version)
         written = evolved(base, merged.schema, self._catalog.parts.clock.now_ms())
         return Destination(name, base, written, merged.schema, creates=False)
+
+    async def _refuse_without_its_past(self, asset: AssetDefinition) -> None:
+        """What an asset adds to is the table that it had under its former name. A new one would begin without those rows."""
+        if asset.table is not None or asset.write.mode not in {WriteMode.APPEND, WriteMode.MERGE}:
+            return
+        for former in asset.renamed_from:
+            if await self._found(((former.namespace,), former.name)) is not None:
+                raise InvalidInput(
+                    f"{asset.where}: {asset.key} was {former}, and what it added so far is in the table of that name",
+                    hint=f"take it along: arco rename {former} {asset.key}; to begin anew, leave renamed_from out",
+                )
 
     async def _staged(self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool) -> Destination:
         levels, table = name
@@ -158,6 +181,8 @@ def refuse_incompatible(asset: AssetDefinition, before: JsonObject, after: JsonO
 
 def refuse_other_columns(asset: AssetDefinition, output: JsonObject) -> None:
     """An output that is not what its asset declares. That a required column holds no NULL is a check, on the rows."""
+    if asset.write.mode is WriteMode.MERGE:
+        _refuse_without_key(asset, output)
     if asset.schema is None:
         return
     declared, made = Schema.of(asset.schema), Schema.of(with_new_ids(output))
@@ -167,4 +192,15 @@ def refuse_other_columns(asset: AssetDefinition, output: JsonObject) -> None:
         raise InvalidMetadata(
             f"{asset.where}: {asset.key} does not return the columns it declares: {'; '.join(wrong[:3])}",
             hint="return them, or change schema=…",
+        )
+
+
+def _refuse_without_key(asset: AssetDefinition, output: JsonObject) -> None:
+    """The table may have the column: then all new rows would have the key NULL, and replace each other."""
+    names = [field["name"] for field in output["fields"]]
+    missing = [name for name in asset.write.key if name not in names]
+    if missing:
+        raise InvalidInput(
+            f"{asset.where}: {asset.key} merges by {clip(missing[0])!r}, and the output has no such column",
+            hint=f"return it; there are {listed(names)}",
         )

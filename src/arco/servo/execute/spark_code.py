@@ -102,8 +102,9 @@ def rewritten(query: str, names: Mapping[str, str]) -> str:
             places.append((parts[0].meta["start"], parts[-1].meta["end"] + 1, table, names[name]))
     text = query
     for start, end, table, name in sorted(places, key=lambda one: -one[0]):
-        # Columns may be named by the table's own name: without an alias of its own it keeps that one.
-        alias = "" if table.alias else f" AS {_quoted(table.name)}"
+        # Columns may be named by the table's own name: without an alias of its own it keeps that one. Behind a sample, which
+        # comes before an alias, it is not known where that would stand.
+        alias = "" if table.alias or table.args.get("sample") else f" AS {_quoted(table.name)}"
         text = f"{text[:start]}{name}{alias}{text[end:]}"
     return text
 

@@ -7,7 +7,7 @@ other is the table's own: an event that was appended late, by whoever found it i
 Pure, and without PyIceberg.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.iceberg.shape import JsonObject
@@ -80,10 +80,13 @@ def content_id(table: TableMetadata) -> int | None:
     return int(found[-1]["snapshot-id"] if parent is None else parent)
 
 
-def is_external(table: TableMetadata) -> bool:
-    """Whether the content was last changed by somebody else than Servo."""
+def is_external(table: TableMetadata, own: Container[str]) -> bool:
+    """Whether the content was last changed by somebody else: by none of an asset's own materializations.
+
+    Another project may have an asset of the same table; what Servo published for it is no publish of this one.
+    """
     last = content_snapshot(table)
-    return last is not None and _word(last, MATERIALIZATION) is None
+    return last is not None and _word(last, MATERIALIZATION) not in own
 
 
 def _word(snapshot: JsonObject, word: str) -> str | None:

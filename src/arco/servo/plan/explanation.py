@@ -115,7 +115,7 @@ def notes(world: World, key: AssetKey) -> list[str]:
     said = []
     table = world.snapshot.of(key).table
     if table is not None and table.external_commit:
-        said.append(f"{key}: its table was last changed by somebody else than Servo")
+        said.append(f"{key}: its table was last changed by somebody else, not by this asset")
     if world.is_laid_out_anew(key):
         said.append(
             f"{key}: it was partitioned otherwise when it was last published, so all of it is made again; rows outside what is"

@@ -12,7 +12,7 @@ in the query itself: every table that it names and does not define.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from arco.kernel.ids import clip
 from arco.quality import builtin
 from arco.quality.checks import Check
 from arco.quality.gates import GatingPolicy
-from arco.servo.partitions.axes import Axis
+from arco.servo.partitions.axes import Axis, TimeAxis
 from arco.servo.sdk.authoring import OPTIONS, Written, options
 from arco.servo.sdk.definitions import AssetKind, CallSite, Retention, Retry
 from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
@@ -55,6 +55,8 @@ def read_sql_asset(path: Path) -> Written:
         parameters = dict(header.get("parameters", {}))
         tree = parsed(query, where)
         _check_placeholders(tree, parameters, where)
+        _check_bounds(tree, given.get("partitions", ()), where)
+        _check_versions(tree, where)
         return Written(
             name=str(header.get("name", path.stem)),
             kind=AssetKind.SQL,
@@ -110,6 +112,27 @@ def _check_placeholders(tree: exp.Query, parameters: Mapping[str, Any], where: C
             known = ", ".join(f":{word}" for word in (*sorted(parameters), *BOUNDS))
             raise InvalidInput(
                 f"{where}: the query has :{clip(name)}, and the header has no such parameter", hint=f"there are {known}"
+            )
+
+
+def _check_bounds(tree: exp.Query, axes: Iterable[Axis], where: CallSite) -> None:
+    """Bounds are those of a dimension of time."""
+    if not any(isinstance(axis, TimeAxis) for axis in axes):
+        for found in tree.find_all(exp.Placeholder):
+            if found.name in BOUNDS:
+                raise InvalidInput(
+                    f"{where}: the query has :{found.name}, and it is not partitioned by time",
+                    hint='partitions = [{ name = "date", kind = "daily", start = 2025-01-01 }]',
+                )
+
+
+def _check_versions(tree: exp.Query, where: CallSite) -> None:
+    """Which version is read is the plan's to say: otherwise nobody would know what the table was made of."""
+    for table in tables_read(tree):
+        if table.args.get("version") is not None:
+            raise InvalidInput(
+                f"{where}: the query reads a version of {clip(table.name)} of its own choice, and inputs are pinned by the plan",
+                hint="leave out VERSION AS OF and TIMESTAMP AS OF",
             )
 
 

@@ -284,6 +284,15 @@ def test_a_commit_of_somebody_else_is_seen(lake, shop):
     assert [made.id for made in found.materializations] == [one]
 
 
+def test_what_another_project_publishes_to_the_same_table_is_seen(lake, shop):
+    shop.table("a")
+    mine, theirs = names(lake, 2)
+    shop.append(shop.made("a", mine, shop.publish("a", mine)))
+    assert not shop.facts().of("db.a").table.external_commit
+    shop.publish("a", theirs)
+    assert shop.facts().of("db.a").table.external_commit
+
+
 def test_what_was_held_back_is_known_with_its_reasons(lake, shop):
     shop.table("a")
     (one,) = names(lake, 1)

@@ -135,7 +135,7 @@ def test_notes_say_what_is_odd() -> None:
     table = TableFact(table_uuid="u", snapshot_id=1, metadata_location="m", external_commit=True)
     snapshot = PlanningSnapshot.taken(NOW_MS, {"shop.clean": AssetFacts(table=table)})
     assert explained(one, snapshot, "clean").notes == (
-        "shop.clean: its table was last changed by somebody else than Servo",
+        "shop.clean: its table was last changed by somebody else, not by this asset",
         "shop.raw: there is no such table yet, and shop.clean reads it as raw",
     )
 

@@ -1,0 +1,62 @@
+"""Where an output goes, and what is refused of it before anything is written."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arco.iceberg.shape import JsonObject
+from arco.kernel.errors import InvalidInput, InvalidMetadata
+from arco.servo.execute.outputs import Destinations, refuse_other_columns
+from arco.servo.sdk.authoring import asset
+from arco.servo.sdk.definitions import AssetDefinition
+from arco.servo.sdk.project import assembled
+from fixtures.servo.lake import Lake
+
+
+def defined(**options: Any) -> AssetDefinition:
+    @asset(name="orders", **options)
+    def one() -> object: ...
+
+    project = assembled([one.written], folder=Path(), name="shop", namespace="db")
+    return next(iter(project.assets.values()))
+
+
+def columns(**kinds: str) -> JsonObject:
+    fields = [
+        {"id": place, "name": name, "required": False, "type": kind} for place, (name, kind) in enumerate(kinds.items(), 1)
+    ]
+    return {"type": "struct", "schema-id": 0, "fields": fields}
+
+
+def test_an_output_without_the_key_that_it_is_merged_by_is_refused() -> None:
+    """Where the table has the column, every new row would have the key NULL and replace those of the last output."""
+    merged = defined(mode="merge", key=["shop", "id"])
+    refuse_other_columns(merged, columns(id="long", shop="string"))
+    with pytest.raises(InvalidInput, match=r"merges by 'shop', and the output has no such column"):
+        refuse_other_columns(merged, columns(id="long", Shop="string"))
+
+
+@pytest.mark.parametrize("mode", ["append", "merge", "replace"])
+def test_what_is_added_to_under_a_new_name_is_not_begun_anew(mode: str) -> None:
+    more = {"key": "id"} if mode == "merge" else {}
+    after = defined(mode=mode, renamed_from="purchases", **more)
+    with Lake() as lake:
+        place = (("db",), "orders")
+        lake.create("purchases", columns(id="long"))
+        if mode == "replace":  # all of it comes again
+            assert lake.run(Destinations(lake.catalog).of(after, place, None, columns(id="long"))).creates
+            return
+        with pytest.raises(InvalidInput, match=r"db.orders was db.purchases, and what it added so far is in the table"):
+            lake.run(Destinations(lake.catalog).of(after, place, None, columns(id="long")))
+
+
+def test_rows_that_no_longer_fit_where_rows_are_set_aside_say_which_table_that_is() -> None:
+    with Lake() as lake:
+        base = lake.create("orders__quarantine", columns(id="long", note="int"))
+        place = Destinations(lake.catalog).of(
+            defined(), (("db",), "orders__quarantine"), base, columns(id="long", note="string"), plain=True
+        )
+        with pytest.raises(InvalidMetadata, match=r"db.orders__quarantine, where rows are set aside") as refused:
+            lake.run(place)
+    assert "rename or drop db.orders__quarantine" in refused.value.hint

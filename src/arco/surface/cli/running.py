@@ -43,7 +43,7 @@ from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
-from arco.servo.schedule.starting import Started, open_run
+from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
@@ -332,12 +332,8 @@ async def _last_unfinished(pipeline: Pipeline) -> RunId:
 
 
 async def _found(catalog: Catalog, run: RunId) -> Started | None:
-    """A run; None if whoever planned it stopped before it began."""
     parts = catalog.parts
-    try:
-        return await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
-    except NotFound:
-        return None
+    return await listed_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
 
 
 async def opened_run(home: Opened, run_id: str) -> Started:

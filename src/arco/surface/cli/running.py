@@ -33,6 +33,7 @@ from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
+from arco.servo.execute.deferring import need_lender
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
@@ -71,6 +72,8 @@ async def at_work(
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where, counter) as workspace:
         await in_use(workspace)
+        if file.lender_is_asked_for and file.defer_to is not None:
+            await need_lender(workspace.catalog, file.defer_to)
         pipeline = Pipeline(
             catalog=workspace.catalog,
             project=project,

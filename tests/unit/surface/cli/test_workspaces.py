@@ -104,3 +104,16 @@ def test_deferring_to_oneself_is_refused_and_a_file_says_nothing_of_the_one_it_n
     (here / "arco.toml").write_text(TOML + 'defer_to = "prod"\n')
     assert arco("plan").code == 0, "prod has nobody to defer to"
     assert "This expands to 2 tasks" in arco("plan", "--workspace", "dev").out
+
+
+def test_deferring_to_a_name_that_is_misspelt_is_refused_before_anything_is_planned(
+    arco: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arco("deploy")
+    assert arco("plan", "--workspace", "dev", "--defer-to", "prod").code == 0
+    for words in (("plan",), ("run", "--detach")):
+        ended = arco(*words, "--workspace", "dev", "--defer-to", "prdo")
+        assert ended.code == 2
+        assert "there is no workspace default/prdo" in ended.err
+    monkeypatch.setenv("ARCO_DEFER_TO", "prdo")
+    assert arco("plan", "--workspace", "dev").code == 2

@@ -52,6 +52,7 @@ class AssumeRole:
     """A vendor that asks the Security Token Service."""
 
     refresh_property = "client.refresh-credentials-endpoint"
+    lasting_mark = None
 
     def __init__(self, role: Role, keys: AwsKeys, send: Send, clock: Clock) -> None:
         self._role = role

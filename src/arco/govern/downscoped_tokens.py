@@ -67,6 +67,7 @@ class DownscopedTokens:
     """A vendor that asks Google's Security Token Service. `duration_s` counts where nobody says when a token ends."""
 
     refresh_property = "gcs.oauth2.refresh-credentials-endpoint"
+    lasting_mark = None
 
     def __init__(self, source: TokenSource, send: Send, clock: Clock, duration_s: int, endpoint: str = EXCHANGE) -> None:
         self._source = source

@@ -25,6 +25,7 @@ class SharedAccess:
     """A vendor that signs. `host` is the account's, as locations name it."""
 
     refresh_property = "adls.refresh-credentials-endpoint"
+    lasting_mark = None
 
     def __init__(
         self, account: str, host: str, key: Secret, clock: Clock, duration_s: int, protocol: str = "https"

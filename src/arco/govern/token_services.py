@@ -7,11 +7,12 @@ import asyncio
 import http.client
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from arco.kernel.errors import InvalidInput, StoreRefused, Throttled, Unavailable
-from arco.kernel.limits import TOKEN_SERVICE_BYTES_MAX, TOKEN_SERVICE_TIMEOUT_S
+from arco.kernel.limits import TOKEN_SERVICE_AT_ONCE_MAX, TOKEN_SERVICE_BYTES_MAX, TOKEN_SERVICE_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,12 @@ class Told:
 Send = Callable[[Ask], Awaitable[Told]]
 
 
+# Threads of their own: a service that does not answer must not hold up who waits for a thread of the event loop.
+_THREADS = ThreadPoolExecutor(TOKEN_SERVICE_AT_ONCE_MAX, thread_name_prefix="arco-tokens")
+
+
 async def send(ask: Ask) -> Told:
-    return await asyncio.to_thread(_send, ask)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, _send, ask)
 
 
 def _send(ask: Ask) -> Told:

@@ -30,12 +30,15 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Properties for clients, secret ones apart. `expires_ms` is None if nobody knows of an end."""
+    """Properties for clients, secret ones apart. `expires_ms` is None if nobody knows of an end: then `mark` says which it is,
+    in a word that changes with it and says nothing of it.
+    """
 
     prefix: str
     hidden: Mapping[str, Secret]
     plain: Mapping[str, str]
     expires_ms: int | None
+    mark: str = ""
 
     def revealed(self) -> dict[str, str]:
         """As clients read it. Only for an answer on its way out."""
@@ -48,6 +51,11 @@ class Vendor(Protocol):
     @property
     def refresh_property(self) -> str | None:
         """The property by which clients are told where to ask again; None if there is no need to."""
+        ...
+
+    @property
+    def lasting_mark(self) -> str | None:
+        """The mark of credentials that have no end; None if they end."""
         ...
 
     async def vend(self, place: ValidatedPlace, access: Access) -> Credential: ...
@@ -68,6 +76,10 @@ class Vending:
     @property
     def refresh_property(self) -> str | None:
         return self._vendor.refresh_property
+
+    @property
+    def lasting_mark(self) -> str | None:
+        return self._vendor.lasting_mark
 
     async def for_table(self, scope: Scope, uuid: str, metadata: Placed) -> Credential:
         """A credential for a table as it is now. AccessDenied if not all of it lies in its own folder."""

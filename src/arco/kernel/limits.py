@@ -539,8 +539,9 @@ VENDED_CREDENTIALS_MAX = 10_000
 # A session policy as Amazon's token service takes it.
 SESSION_POLICY_CHARS_MAX = 2048
 
-# A request to a token service: a client waits for it.
+# A request to a token service: a client waits for it. So many are sent at a time; more wait for one of them.
 TOKEN_SERVICE_TIMEOUT_S = 10
+TOKEN_SERVICE_AT_ONCE_MAX = 16
 
 # How long what a service account signs to get a token is good; Google takes an hour at most.
 SERVICE_ACCOUNT_CLAIM_S = 600

@@ -23,6 +23,7 @@ class Maker:
     """Counts what it makes."""
 
     refresh_property = "client.refresh-credentials-endpoint"
+    lasting_mark = None
 
     def __init__(self, clock: HandClock) -> None:
         self._clock = clock

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from arco.catalog.policy import LocationPolicy
 from arco.govern.assume_role import AssumeRole, Role
 from arco.govern.aws_signature import AwsKeys
+from arco.govern.given_keys import GivenKeys
 from arco.govern.places import Validation
 from arco.govern.token_services import Ask, Told
 from arco.govern.vending import Access, Vending
@@ -55,7 +56,10 @@ class TokenService:
 
 
 class VendingGround:
-    def __init__(self, policy: LocationPolicy | None = None, access: Access = Access.WRITE) -> None:
+    def __init__(
+        self, policy: LocationPolicy | None = None, access: Access = Access.WRITE, given: str | None = None
+    ) -> None:
+        """`given`: a key that is passed on; without one a token service makes them."""
         self.runner = asyncio.Runner()
         self.clock = HandClock()
         self.store = MemoryStore(self.clock)
@@ -63,7 +67,8 @@ class VendingGround:
         entropy = SeededEntropy(7)
         role = Role("arn:aws:iam::123456789012:role/vend", "https://sts.test", "eu-west-1", DURATION_S)
         vendor = AssumeRole(role, AwsKeys("AKID", Secret(CANARY)), self.service, self.clock)
-        vending = Vending(Validation(Root("s3", "lake", ""), BASE), vendor, access, DURATION_S, self.clock)
+        keys = None if given is None else GivenKeys({"s3.secret-access-key": Secret(given)})
+        vending = Vending(Validation(Root("s3", "lake", ""), BASE), keys or vendor, access, DURATION_S, self.clock)
         for_clients = ForClients({"s3.region": "eu-west-1"}, {}, vending)
         self.state = ServerState(self.store, BASE, for_clients, policy or LocationPolicy(), self.clock, entropy)
         self.app = App(self.state, UlidSource(self.clock, entropy))

@@ -10,13 +10,23 @@ from collections.abc import Mapping
 import msgspec
 
 from arco.catalog.catalog import Catalog
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidInput, NotFound
 from arco.kernel.scope import Scope
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.gathering import gather
 from arco.servo.plan.facts import AssetFacts, PlanningSnapshot
 from arco.servo.sdk.project import Project
+from arco.storage.keys import prefix_of
+
+
+async def need_lender(catalog: Catalog, lender: Scope) -> None:
+    """Refuse to defer to what holds nothing: most likely a name that is misspelt, and every input would seem to be missing."""
+    parts = catalog.parts
+    if lender != parts.scope and not (await parts.tier1.store.list_page(prefix_of(lender), limit=1)).entries:
+        raise NotFound(
+            f"there is no workspace {lender.warehouse} to defer to", hint="arco workspace list shows what there is"
+        )
 
 
 async def gathered(

@@ -14,7 +14,7 @@ import msgspec
 from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import CorruptObject, InvalidInput, KeyReused, OutcomeUnknown, UnknownFormat
+from arco.kernel.errors import CorruptObject, Fenced, InvalidInput, KeyReused, NotFound, OutcomeUnknown, UnknownFormat
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import KeyHash, RunId, UlidSource
 from arco.kernel.limits import (
@@ -156,6 +156,14 @@ async def open_run(store: ObjectStore, scope: Scope, run: RunId, clock: Clock, e
     """A run that was started before, to be resumed, looked at or cancelled."""
     log, plan = await RunLog.open(store, scope, run, clock, entropy)
     return Started(log, decode_plan(plan), is_new=False)
+
+
+async def listed_run(store: ObjectStore, scope: Scope, run: RunId, clock: Clock, entropy: Entropy) -> Started | None:
+    """A run that a listing has; None if whoever planned it stopped before it began, or if it is being deleted."""
+    try:
+        return await open_run(store, scope, run, clock, entropy)
+    except (NotFound, Fenced):
+        return None
 
 
 async def find_run(store: ObjectStore, scope: Scope, request: RunRequest) -> RunId | None:

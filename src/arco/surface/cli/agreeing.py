@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Format, Kind
 from arco.fold.heads import Heads
-from arco.kernel.errors import NotFound
+from arco.kernel.errors import Fenced, NotFound
 from arco.kernel.ids import RunId
 from arco.kernel.limits import PLANNING_READS_MAX
 from arco.ledger.outstanding import run_ids
@@ -78,7 +78,7 @@ async def _run(catalog: Catalog, run: RunId) -> RunTruth | None:
     parts = catalog.parts
     try:
         log, _ = await RunLog.open(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
-    except NotFound:
+    except (NotFound, Fenced):
         return None
     if not log.state.is_finished:
         return None

@@ -86,6 +86,8 @@ class ProjectFile:
     pools: Mapping[str, float] = field(default_factory=dict)
     task_keys: tuple[str, ...] = ()
     defer_to: Scope | None = None
+    lender_is_asked_for: bool = False
+    """Whether a flag or the environment says so: what a file says is for every workspace, also before the first run there."""
 
     def load(self) -> Project:
         """Import the project's modules and check them against each other."""
@@ -139,6 +141,7 @@ def read_project(folder: str = ".") -> ProjectFile:
         pools=_pools(document),
         task_keys=_task_keys(_table(document, "workers", _WORKER_WORDS)),
         defer_to=_lender(lender, scope, is_asked=chosen.defer_to is not None),
+        lender_is_asked_for=chosen.defer_to is not None,
     )
 
 

@@ -33,6 +33,7 @@ from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
+from arco.servo.execute.deferring import need_lender
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
@@ -43,7 +44,7 @@ from arco.servo.schedule.executor import NoObserver
 from arco.servo.schedule.hand_over import HandOver, Looking
 from arco.servo.schedule.interventions import request_cancel
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
-from arco.servo.schedule.starting import Started, open_run
+from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
@@ -71,6 +72,8 @@ async def at_work(
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where, counter) as workspace:
         await in_use(workspace)
+        if file.lender_is_asked_for and file.defer_to is not None:
+            await need_lender(workspace.catalog, file.defer_to)
         pipeline = Pipeline(
             catalog=workspace.catalog,
             project=project,
@@ -332,12 +335,8 @@ async def _last_unfinished(pipeline: Pipeline) -> RunId:
 
 
 async def _found(catalog: Catalog, run: RunId) -> Started | None:
-    """A run; None if whoever planned it stopped before it began."""
     parts = catalog.parts
-    try:
-        return await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
-    except NotFound:
-        return None
+    return await listed_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
 
 
 async def opened_run(home: Opened, run_id: str) -> Started:

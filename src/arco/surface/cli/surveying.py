@@ -7,7 +7,7 @@ import typer
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.previewing import preview, remarks
-from arco.servo.execute.deferring import gathered
+from arco.servo.execute.deferring import gathered, need_lender
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.sdk.project import Project
 from arco.surface.cli.opening import opened
@@ -37,6 +37,8 @@ async def surveyed(at: At) -> Survey:
     settings = load_settings(where.root, list(where.options), where.folder)
     async with opened(where) as workspace:
         parts = workspace.catalog.parts
+        if file.lender_is_asked_for and file.defer_to is not None:
+            await need_lender(workspace.catalog, file.defer_to)
         deployments = Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy)
         prepared = await deployments.prepare(project, by=workspace.author.principal)
         deployment = preview(prepared)

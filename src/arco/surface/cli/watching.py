@@ -3,7 +3,7 @@
 Both only read: the run's log says what happened, the claims how far each task is, the log of an attempt what it said.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from arco.kernel.errors import NotFound
-from arco.kernel.ids import RunId, TaskId, clip
+from arco.kernel.ids import TaskId, clip
 from arco.kernel.limits import RUN_POLL_S
 from arco.ledger.outstanding import run_ids
 from arco.ledger.run_entries import (
@@ -30,7 +30,7 @@ from arco.ledger.run_state import ENDED
 from arco.servo.execute.attempt_log import read_log
 from arco.servo.plan.document import PlannedTask
 from arco.servo.schedule.claims import Claims
-from arco.servo.schedule.starting import Started, open_run
+from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import say, when
 from arco.surface.cli.projects import At
@@ -180,22 +180,26 @@ def _partitions(task: PlannedTask) -> str:
 
 async def _run(home: Opened, run_id: str | None) -> Started:
     """A run; without an id the newest that has begun."""
-    parts = home.catalog.parts
-    wanted = [run_id_of(run_id)] if run_id is not None else await _newest(home)
-    for run in wanted:
-        return await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+    async for started in _runs(home, run_id):
+        return started
     raise NotFound("nothing has run yet", hint="arco run")
 
 
-async def _newest(home: Opened) -> list[RunId]:
+async def _runs(home: Opened, run_id: str | None) -> AsyncIterator[Started]:
+    """The run that is named, which must be there; without an id all that have begun, the newest first."""
     parts = home.catalog.parts
-    return sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True)
+    if run_id is not None:
+        yield await open_run(parts.tier1.store, parts.scope, run_id_of(run_id), parts.clock, parts.entropy)
+        return
+    for run in sorted(await run_ids(parts.tier1.store, parts.scope), reverse=True):
+        found = await listed_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+        if found is not None:
+            yield found
 
 
 async def _tasks(home: Opened, task: str, run_id: str | None) -> tuple[Started, Sequence[PlannedTask]]:
     """A task by its id, or all that make an asset: in the run that is named, or in the newest that has one."""
-    for run in [run_id_of(run_id)] if run_id is not None else await _newest(home):
-        started = await _run(home, run)
+    async for started in _runs(home, run_id):
         mine = [one for one in started.plan.spec.tasks if task in {one.id, one.asset, one.asset.rpartition(".")[2]}]
         if mine:
             return started, mine

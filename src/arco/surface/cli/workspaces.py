@@ -9,11 +9,11 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.inventory import Inventory
 from arco.catalog.model import Format
 from arco.catalog.workspaces import Workspaces, need_known
-from arco.kernel.errors import Conflict, InvalidInput, NotFound
+from arco.kernel.errors import Conflict, InvalidInput
 from arco.kernel.limits import WORKSPACES_LISTED_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.outstanding import run_ids
-from arco.servo.schedule.starting import open_run
+from arco.servo.schedule.starting import listed_run
 from arco.storage.workspaces import is_in_use, workspaces
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, when
@@ -121,11 +121,8 @@ async def _open_runs(catalog: Catalog) -> list[str]:
     parts = catalog.parts
     found = []
     for run in await run_ids(parts.tier1.store, parts.scope):
-        try:
-            opened_run = await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
-        except NotFound:
-            continue
-        if not opened_run.log.state.is_finished:
+        opened_run = await listed_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)
+        if opened_run is not None and not opened_run.log.state.is_finished:
             found.append(str(run))
     return found
 

@@ -1,8 +1,8 @@
 """Vended credentials, as requests ask for them and answers carry them.
 
 A client asks with `X-Iceberg-Access-Delegation: vended-credentials`. The tag of an answer that carries credentials says when they
-end: a client that shows it later hears that nothing has changed only while they still live. What must never enter: which places
-credentials are made for, and how.
+end, or which they are: a client that shows it later hears that nothing has changed only while they still live. What must never
+enter: which places credentials are made for, and how.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Delegation:
         if self.credential is None:
             return etag_of(location, mode)
         ends = self.credential.expires_ms
-        return f'"{_tag(location, mode)}-{"" if ends is None else f"{ends:x}"}"'
+        return f'"{_tag(location, mode)}-{f"={self.credential.mark}" if ends is None else f"{ends:x}"}"'
 
 
 def shown(credential: Credential) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def known_tag(request: Request, vending: Vending | None, location: str, mode: Sn
     if vending is None or not wants_credentials(request):
         plain = etag_of(location, mode)
         return plain if is_known(request, plain) else None
-    shown_tags = request.headers.get("if-none-match", "")
-    return next((tag for tag in _quoted(shown_tags) if _lives(tag, _tag(location, mode), clock)), None)
+    shown_tags, wanted, mark = request.headers.get("if-none-match", ""), _tag(location, mode), vending.lasting_mark
+    return next((tag for tag in _quoted(shown_tags) if _lives(tag, wanted, mark, clock)), None)
 
 
 def _tag(location: str, mode: Snapshots) -> str:
@@ -104,12 +104,13 @@ def _quoted(text: str) -> list[str]:
     return [f'"{part}"' for part in text.split('"')[1::2]]
 
 
-def _lives(tag: str, wanted: str, clock: Clock) -> bool:
+def _lives(tag: str, wanted: str, mark: str | None, clock: Clock) -> bool:
     base, dash, ends = tag.strip('"').partition("-")
     if base != wanted or not dash:
         return False
-    if not ends:
-        return True
+    if mark is not None or ends.startswith("="):
+        # Without an end of their own they live until the server is given others.
+        return ends == f"={mark}"
     try:
         return int(ends, 16) >= clock.now_ms() + VENDED_LEFT_S * 1000
     except ValueError:

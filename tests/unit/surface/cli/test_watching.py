@@ -10,7 +10,7 @@ import pytest
 from arco.catalog.catalog import Catalog
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
-from arco.kernel.ids import RunId, TaskId
+from arco.kernel.ids import RunId, TaskId, UlidSource
 from arco.kernel.scope import Scope
 from arco.ledger.run_entries import (
     Failure,
@@ -24,10 +24,12 @@ from arco.ledger.run_entries import (
     TaskSkipped,
     TaskStarted,
 )
+from arco.ledger.run_log import write_plan
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.servo.execute.attempt_log import AttemptLog
 from arco.servo.plan.document import Plan
 from arco.servo.schedule.starting import RunRequest, start_run
+from arco.storage.keys import RunLogKey
 from arco.storage.roots import open_root
 from arco.surface.cli.run_pages import bar
 from unit.servo.schedule.ground import plan_of, task_id
@@ -101,6 +103,32 @@ def test_the_log_of_a_task_has_what_happened_and_what_was_said(run: str, arco: S
     ]  # fmt: skip
     assert {line["attempt"] for line in lines} == {1}
     assert "no task is called 'z'" in arco("logs", "z").err
+
+
+async def _planned(root: Path, *, is_deleted: bool) -> None:
+    """A newer run: one whose process died before it began, or one that is being deleted."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(str(root), {}, clock, entropy)
+    plan = plan_of({"b": ""})
+    if is_deleted:
+        log = (await start_run(store, Scope.of(), plan, RunRequest(), clock, entropy)).log
+        await log.append([TaskClaimed(task=B, attempt=1, worker="w9", lease_s=30)])
+        await log.close()
+        await store.delete(str(RunLogKey(Scope.of(), log.run, 1)))
+    else:
+        run = RunId(UlidSource(clock, entropy).next())
+        await write_plan(store, Scope.of(), run, plan.encode(), clock, entropy)
+    await store.close()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_newer_run_that_never_began_or_is_being_deleted_hides_no_other(
+    run: str, tmp_path: Path, arco: Shell, is_deleted: bool
+) -> None:
+    asyncio.run(_planned(tmp_path / "lake", is_deleted=is_deleted))
+    assert run in arco("runs").out
+    assert run in arco("watch").out
+    assert "the store was slow" in arco("logs", "b").out
 
 
 def test_the_log_of_an_asset_has_all_of_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arco: Shell) -> None:

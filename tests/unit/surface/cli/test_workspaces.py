@@ -132,3 +132,16 @@ def test_one_that_was_only_named_in_refused_requests_is_not_listed(arco: Shell, 
     asyncio.run(ask())
     assert list((here / "lake").rglob("iceberg_transactions"))
     assert names(arco, "--all") == ["default/dev"]
+
+
+def test_deferring_to_a_name_that_is_misspelt_is_refused_before_anything_is_planned(
+    arco: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arco("deploy")
+    assert arco("plan", "--workspace", "dev", "--defer-to", "prod").code == 0
+    for words in (("plan",), ("run", "--detach")):
+        ended = arco(*words, "--workspace", "dev", "--defer-to", "prdo")
+        assert ended.code == 2
+        assert "there is no workspace default/prdo" in ended.err
+    monkeypatch.setenv("ARCO_DEFER_TO", "prdo")
+    assert arco("plan", "--workspace", "dev").code == 2

@@ -67,6 +67,24 @@ class Head(msgspec.Struct, frozen=True):
 class Call:
     """`write` takes a whole answer at once; None where only ASGI's way is open."""
 
+    __slots__ = (
+        "_asgi",
+        "body_is_unread",
+        "client",
+        "head",
+        "headers",
+        "is_handed_over",
+        "method",
+        "operation",
+        "request_id",
+        "route",
+        "sent_bytes",
+        "started_s",
+        "status",
+        "trips",
+        "write",
+    )
+
     def __init__(self, head: Head, request_id: str, client: str, started_s: float, write: Write | None = None) -> None:
         self.head = head
         self.method = head.method
@@ -149,8 +167,10 @@ class Call:
 
     def _headed(self, response: Response) -> tuple[bytes, RawHeaders]:
         """The body as it is sent, and all headers."""
-        body, packing = self._packed(response)
-        headers = [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *packing]
+        body, headers = response.body, [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING]
+        if len(body) >= _PACKED_BYTES_MIN:
+            body, packing = self._packed(response)
+            headers += packing
         if body and "Content-Type" not in response.headers:
             headers.append(_JSON)
         if response.status not in _BODILESS:
@@ -178,8 +198,6 @@ class Call:
         await send({"type": "http.response.body"})
 
     def _packed(self, response: Response) -> tuple[bytes, RawHeaders]:
-        if len(response.body) < _PACKED_BYTES_MIN:
-            return response.body, []
         vary = (b"vary", b"Accept-Encoding")
         if not accepts_gzip(self.headers.get("accept-encoding", "")):
             return response.body, [vary]

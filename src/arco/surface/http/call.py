@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from arco.kernel.errors import BrokenInvariant, InvalidInput
+from arco.surface.http.begun import Turn
 from arco.surface.http.bodies import Receive, discard, has_body
 from arco.surface.http.exchange import Response, Streamed
 from arco.surface.http.packing import accepts_gzip
@@ -111,7 +112,7 @@ class Call:
     async def _way(self) -> tuple[Receive, Send]:
         """ASGI's. Who began without it waits once, and whoever goes on with what waits opens it."""
         if self._asgi is None:
-            await asyncio.sleep(0)
+            await Turn()
         if self._asgi is None:
             raise BrokenInvariant("what was begun goes on where nobody can receive and send")
         return self._asgi

@@ -34,11 +34,11 @@ from arco.iceberg.requests import CreateTable, CreateView
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import Conflict, GivenUp, InvalidInput, NoSuchNamespace, NoSuchTable, NotFound, OutcomeUnknown
 from arco.kernel.ids import TableUuid, ViewUuid, clip, new_uuid7, time_said
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX
+from arco.kernel.limits import POINTER_CACHE_TABLES_MAX, SWAP_ATTEMPTS_MAX
 from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published, Source
 from arco.storage.cas import Held, Swung
-from arco.storage.heads import heads_of
+from arco.storage.heads import Looks
 from arco.storage.keys import Slug, table_folder, view_folder
 from arco.storage.port import Lost, Unknown
 
@@ -57,6 +57,8 @@ class Relations(Generic[M, C]):
         self.subject = subject
         self._bases = bases
         self._allowed = allowed
+        self._looks = lru_cache(POINTER_CACHE_TABLES_MAX)(self._looks_at)
+        """Where the manifest, a table's pointer and its file lie: the same as long as the table does not change."""
 
     # Loading
 
@@ -103,17 +105,16 @@ class Relations(Generic[M, C]):
 
         An answer from memory about a table whose file is gone would help nobody.
         """
-        tier1 = self._ws.tier1
-        manifest, pointer, file = await heads_of(
-            (tier1.store, tier1.head.key),
-            (tier1.store, self._ws.pointers.key(known.pointer.value.table_uuid)),
-            self._ws.files.where(known.location),
-        )
-        unchanged = await tier1.is_unchanged_at(seen, manifest)
+        manifest, pointer, file = await self._looks(known.pointer.value.table_uuid, known.location).heads()
+        unchanged = await self._ws.tier1.is_unchanged_at(seen, manifest)
         still = is_still(known.pointer, pointer)
         if still and unchanged and file is None:
             raise no_file(known.location)
         return still, unchanged
+
+    def _looks_at(self, uuid: str, location: str) -> Looks:
+        tier1, pointers = self._ws.tier1, self._ws.pointers
+        return Looks((tier1.store, tier1.head.key), (tier1.store, pointers.key(uuid)), self._ws.files.where(location))
 
     async def bring_in_step(self, entry: Entry, base: Base[M] | None) -> None:
         self._bases.forget(entry.uuid)

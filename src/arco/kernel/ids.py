@@ -19,9 +19,9 @@ ULID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """The characters of a ULID, in their order: Crockford's base 32."""
 _CROCKFORD_VALUE = {char: value for value, char in enumerate(ULID_ALPHABET)}
 _ULID_CHARS = 26
-# Two characters at a time, for the many ids of a batch.
+# Two characters at a time, and numbers of a size that the processor has: every request gets an id.
 _PAIRS = tuple(first + second for first in ULID_ALPHABET for second in ULID_ALPHABET)
-_PAIR_SHIFTS = tuple(range(120, -10, -10))
+_40_BITS = (1 << 40) - 1
 _ULID_RANDOM_BITS = 80
 _ULID_RANDOM_MASK = (1 << _ULID_RANDOM_BITS) - 1
 _ULID_MAX = (1 << 128) - 1
@@ -31,7 +31,12 @@ def encode_ulid(value: int) -> str:
     """128 bits as 26 characters of Crockford's base 32; text order equals number order."""
     if not 0 <= value <= _ULID_MAX:
         raise InvalidInput(f"a ULID has 128 bits, not {value.bit_length()}")
-    return "".join([_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
+    pair, first, middle, last = _PAIRS, value >> 80, value >> 40 & _40_BITS, value & _40_BITS
+    return (
+        f"{pair[first >> 40]}{pair[first >> 30 & 1023]}{pair[first >> 20 & 1023]}{pair[first >> 10 & 1023]}{pair[first & 1023]}"
+        f"{pair[middle >> 30]}{pair[middle >> 20 & 1023]}{pair[middle >> 10 & 1023]}{pair[middle & 1023]}"
+        f"{pair[last >> 30]}{pair[last >> 20 & 1023]}{pair[last >> 10 & 1023]}{pair[last & 1023]}"
+    )
 
 
 def decode_ulid(text: str) -> int:

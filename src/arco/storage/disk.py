@@ -147,7 +147,9 @@ class RealDisk:
             if error.errno == errno.ELOOP:  # a link to itself is nobody's file
                 return None
             raise
-        return _file_stat(found) if stat_module.S_ISREG(found.st_mode) else None
+        if not stat_module.S_ISREG(found.st_mode):
+            return None
+        return FileStat(found.st_ino, found.st_mtime_ns, found.st_size)
 
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)

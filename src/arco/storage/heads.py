@@ -19,16 +19,24 @@ Found = ObjectInfo | OSError | ArcoError | None
 _Asked = tuple[str, "asyncio.Future[ObjectInfo | None]"]
 
 
-async def heads_of(*asked: tuple[ObjectStore, str]) -> list[ObjectInfo | None]:
-    """The heads of some objects, in one round trip. Raises what went wrong after all of them have been asked for."""
-    store = asked[0][0]
-    if isinstance(store, LooksAtOnce):
-        keys = [key for other, key in asked if other is store]
-        found = store.look(keys) if len(keys) == len(asked) else None
+class Looks:
+    """Some objects that are looked at together, again and again."""
+
+    __slots__ = ("_asked", "_folder", "_keys")
+
+    def __init__(self, *asked: tuple[ObjectStore, str]) -> None:
+        store = asked[0][0]
+        self._asked = asked
+        self._keys = [key for other, key in asked if other is store]
+        self._folder = store if isinstance(store, LooksAtOnce) and len(self._keys) == len(asked) else None
+
+    async def heads(self) -> list[ObjectInfo | None]:
+        """In one round trip. Raises what went wrong after all of them have been asked for."""
+        found = None if self._folder is None else self._folder.look(self._keys)
         if found is not None:
             return found
-    told = await asyncio.gather(*(other.head(key) for other, key in asked), return_exceptions=True)
-    return [_or_raised(one) for one in told]
+        told = await asyncio.gather(*(store.head(key) for store, key in self._asked), return_exceptions=True)
+        return [_or_raised(one) for one in told]
 
 
 def _or_raised(told: ObjectInfo | BaseException | None) -> ObjectInfo | None:

@@ -383,7 +383,9 @@ def _version(stat: FileStat) -> Version:
     return Version(f"{stat.mtime_ns:x}-{stat.inode:x}-{stat.size_bytes:x}")
 
 
+@lru_cache(KEYS_CHECKED_KEPT_MAX)
 def _info(key: str, stat: FileStat) -> ObjectInfo:
+    """Kept, because the same few objects are looked at again and again, and writing a version takes longer than finding one."""
     return ObjectInfo(key, stat.size_bytes, _version(stat), stat.mtime_ns // 1_000_000)
 
 

@@ -12,7 +12,7 @@ from arco.kernel.entropy import SystemEntropy
 from arco.kernel.errors import ArcoError, InvalidInput
 from arco.kernel.limits import LOCAL_HEADS_TOGETHER_MAX, LOCAL_LOOK_REST_S, LOCAL_LOOK_S_MAX, LOCAL_LOOKS_SLOW_MAX
 from arco.storage.counted import counted, counting
-from arco.storage.heads import Heads, heads_of
+from arco.storage.heads import Heads, Looks
 from arco.storage.local import LocalStore
 from arco.storage.memory import MemoryStore
 from arco.storage.port import Absent, ObjectInfo, Version
@@ -149,7 +149,7 @@ def test_heads_of_a_folder_are_three_requests_in_one_round_trip(tmp_path: Path) 
         store = counted(LocalStore(str(tmp_path / "lake"), HandClock(), SystemEntropy(), sync=False), counts, HandClock())
         await store.put("a/b", b"x", Absent())
         with counting("load") as trips:
-            found = await heads_of((store, "a/b"), (store, "a/c"), (store, "a/b"))
+            found = await Looks((store, "a/b"), (store, "a/c"), (store, "a/b")).heads()
         await store.close()
         return found, trips.count
 
@@ -166,9 +166,9 @@ def test_heads_of_two_stores_are_asked_for_side_by_side_and_one_that_fails_is_an
     async def run() -> None:
         there, broken = MemoryStore(HandClock()), Broken(HandClock())
         await there.put("a", b"x", Absent())
-        a, gone = await heads_of((there, "a"), (MemoryStore(HandClock()), "a"))
+        a, gone = await Looks((there, "a"), (MemoryStore(HandClock()), "a")).heads()
         assert (a and a.size_bytes, gone) == (1, None)
         with pytest.raises(InvalidInput):
-            await heads_of((there, "a"), (broken, "a"))
+            await Looks((there, "a"), (broken, "a")).heads()
 
     asyncio.run(run())

@@ -154,13 +154,14 @@ class App:
     def _refused(self, call: Call) -> Response | None:
         """Why a request is not looked at any further."""
         across = call.route is not None and call.route.across
-        match call.route.door if call.route else Door.TOKEN:
+        door = call.route.door if call.route else Door.TOKEN
+        if door is Door.TOKEN:
+            return self._access.refused(call.headers, across=across) or self._no_room(call)
+        match door:
             case Door.PROBE:
                 return None
             case Door.OPEN | Door.LINK:
                 return self._access.refused_page(call.headers, across=across) or self._no_room(call)
-            case Door.TOKEN:
-                return self._access.refused(call.headers, across=across) or self._no_room(call)
             case Door.WATCH:
                 return self._access.refused(call.headers, across=across)
 

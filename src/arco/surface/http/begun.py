@@ -11,6 +11,13 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
+class Turn:
+    """Waits once, for nothing but to be gone on with."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
 class Rest(Generic[T]):
     """What is left of work that was begun and now waits. Whoever awaits it goes on with it."""
 

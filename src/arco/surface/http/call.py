@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from arco.kernel.errors import BrokenInvariant, InvalidInput
+from arco.surface.http.begun import Turn
 from arco.surface.http.bodies import Receive, discard, has_body
 from arco.surface.http.exchange import Response, Streamed
 from arco.surface.http.packing import accepts_gzip
@@ -67,6 +68,24 @@ class Head(msgspec.Struct, frozen=True):
 class Call:
     """`write` takes a whole answer at once; None where only ASGI's way is open."""
 
+    __slots__ = (
+        "_asgi",
+        "body_is_unread",
+        "client",
+        "head",
+        "headers",
+        "is_handed_over",
+        "method",
+        "operation",
+        "request_id",
+        "route",
+        "sent_bytes",
+        "started_s",
+        "status",
+        "trips",
+        "write",
+    )
+
     def __init__(self, head: Head, request_id: str, client: str, started_s: float, write: Write | None = None) -> None:
         self.head = head
         self.method = head.method
@@ -93,7 +112,7 @@ class Call:
     async def _way(self) -> tuple[Receive, Send]:
         """ASGI's. Who began without it waits once, and whoever goes on with what waits opens it."""
         if self._asgi is None:
-            await asyncio.sleep(0)
+            await Turn()
         if self._asgi is None:
             raise BrokenInvariant("what was begun goes on where nobody can receive and send")
         return self._asgi
@@ -149,8 +168,10 @@ class Call:
 
     def _headed(self, response: Response) -> tuple[bytes, RawHeaders]:
         """The body as it is sent, and all headers."""
-        body, packing = self._packed(response)
-        headers = [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *packing]
+        body, headers = response.body, [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING]
+        if len(body) >= _PACKED_BYTES_MIN:
+            body, packing = self._packed(response)
+            headers += packing
         if body and "Content-Type" not in response.headers:
             headers.append(_JSON)
         if response.status not in _BODILESS:
@@ -178,8 +199,6 @@ class Call:
         await send({"type": "http.response.body"})
 
     def _packed(self, response: Response) -> tuple[bytes, RawHeaders]:
-        if len(response.body) < _PACKED_BYTES_MIN:
-            return response.body, []
         vary = (b"vary", b"Accept-Encoding")
         if not accepts_gzip(self.headers.get("accept-encoding", "")):
             return response.body, [vary]

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from arco.kernel.limits import ANSWER_JOINED_BYTES_MAX
+from arco.kernel.limits import ANSWER_JOINED_BYTES_MAX, KNOWN_HEAD_BYTES_MAX
 from arco.surface.http.begun import Rest
 from arco.surface.http.bodies import Receive
 from arco.surface.http.bounds import Bounds
@@ -78,7 +78,7 @@ class DirectProtocol(GuardedProtocol):
 
     def data_received(self, data: bytes) -> None:
         is_begin = self._is_between and not self._idle_bytes
-        if is_begin and self._is_plain():
+        if is_begin and len(data) <= KNOWN_HEAD_BYTES_MAX and self._is_plain():
             head = self.known.get(data)
             if head is not None and self._answer_to(head) is not None:
                 self._head.stop()

@@ -1,9 +1,9 @@
 """Answers kept as bytes, plain and packed: what did not change is neither written as JSON nor packed again.
 
 Whether an answer still holds is not decided here. That of a table is kept under the tag of one metadata file and one choice of
-snapshots, a list of names under one version of the manifest, and neither ever changes: whoever asks for it has just heard from the
-store that this is the current one. What must never enter: an answer that another request could make different, such as one with
-credentials in it.
+snapshots, a list of names under one version of the manifest, and neither ever changes: whoever asks for it has just heard from
+the store that this is the current one. What must never enter: an answer that another request could make different, such as one
+with credentials in it.
 """
 
 from collections.abc import Callable, Mapping

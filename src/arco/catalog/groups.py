@@ -192,12 +192,13 @@ class Groups(Generic[M]):
     async def turn(self, uuid: str) -> AsyncIterator[Place]:
         """A turn at a table for one alone."""
         with self._counted(uuid):
-            async with self._lines.at_the_head(uuid) as place:
-                began_s = self._now_s()
-                try:
-                    yield place
-                finally:
-                    self._note(uuid, 1, began_s)
+            place = await self._lines.place(uuid)
+            began_s = self._now_s()
+            try:
+                yield place
+            finally:
+                self._note(uuid, 1, began_s)
+                place.leave()
 
     def _now_s(self) -> float:
         """Also when the last of this process is thrown away, and its event loop does not run any more."""
@@ -296,11 +297,11 @@ class Groups(Generic[M]):
         ws = self._swings.ws
         seen = ws.tier1.seen
         names_check = asyncio.ensure_future(ws.tier1.is_unchanged(seen))
-        receipts = asyncio.ensure_future(self._swings.ensure_receipts(base))
+        receipts = [asyncio.ensure_future(one) for one in self._swings.receipts_owed(base)]
         writes = [asyncio.ensure_future(link.member.write(link.prepared)) for link in chain]
-        await asyncio.gather(names_check, receipts, *writes, return_exceptions=True)
+        await asyncio.wait([names_check, *receipts, *writes])
         whole = _whole(chain, writes)
-        if receipts.exception() is not None or names_check.exception() is not None:
+        if [one for one in (names_check, *receipts) if one.exception() is not None]:
             return []
         if not names_check.result():
             await ws.tier1.renewed()

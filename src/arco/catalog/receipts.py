@@ -45,14 +45,24 @@ class Receipts:
         Where this process is writing it right now, that write's answer is waited for: the next commit of a table comes while
         the receipt of the last is on its way, and both would say the same.
         """
-        key = commit_key(commit.metadata_location, commit.commit_number)
-        name = self._name(phase, key, commit.at_ms)
+        if phase is Phase.PENDING:
+            # Nobody else waits for it.
+            await self._write(*self._named(phase, table_uuid, commit))
+        else:
+            await asyncio.shield(self.begin(table_uuid, commit))
+
+    def begin(self, table_uuid: str, commit: Published) -> "asyncio.Future[None]":
+        """Begin to write a committed receipt at once, unless this process is writing it. Others may wait for the same."""
+        name, receipt = self._named(Phase.COMMITTED, table_uuid, commit)
         writing = self._writing.get(name)
         if writing is None:
-            receipt = Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
             writing = self._writing[name] = asyncio.ensure_future(self._write(name, receipt))
             writing.add_done_callback(lambda _: self._writing.pop(name))
-        await asyncio.shield(writing)
+        return writing
+
+    def _named(self, phase: Phase, table_uuid: str, commit: Published) -> tuple[str, Receipt]:
+        key = commit_key(commit.metadata_location, commit.commit_number)
+        return self._name(phase, key, commit.at_ms), Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
 
     async def _write(self, name: str, receipt: Receipt) -> None:
         data = msgspec.json.encode(receipt)

@@ -7,9 +7,11 @@ and skip the waiting. No comparison of two machines' clocks may decide safety; c
 import asyncio
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from arco.kernel.errors import InvalidInput
+from arco.kernel.limits import DATES_KEPT_MAX
 
 
 class Clock(Protocol):
@@ -50,9 +52,17 @@ def in_calendar(at_ms: int) -> int:
     return min(max(at_ms, FIRST_MS), LAST_MS)
 
 
+_DAY_S = 86_400
+
+
 def utc_date(at_ms: int) -> str:
     """The UTC date that a moment belongs to, as object names carry it."""
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
+        return _date_of(at_ms // (1000 * _DAY_S))
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(f"the time {at_ms} ms lies outside the years 1 to 9999") from None
+
+
+@lru_cache(DATES_KEPT_MAX)
+def _date_of(day: int) -> str:
+    return datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d")

@@ -111,6 +111,7 @@ class _Attempt(Generic[M, R]):
         self._heard = False
         self._alone = False
         self._told: tuple[Prepared[M], Published] | None = None
+        self._wrote: tuple[Prepared[M], bytes] | None = None
         self._begun_ms = commits.ws.clock.now_ms()
         self._came_s = commits.ws.clock.monotonic_s()
         self._began = False
@@ -205,7 +206,7 @@ class _Attempt(Generic[M, R]):
             case Landed(prepared):
                 if self._marker is not None:
                     self._ws.afterwards.do(self._finish_marker(prepared))
-                return Committed(prepared.metadata, prepared.location)
+                return self._committed(prepared)
             case Open(prepared, outcome):
                 self._in_doubt = True
                 return await self._look_back(entry, prepared, outcome)
@@ -365,6 +366,7 @@ class _Attempt(Generic[M, R]):
                 self._in_doubt = False
             self._marker = marker
         if written is data:
+            self._wrote = prepared, data
             return prepared
         adopted = self._subject.decode(written, prepared.location)
         return replace(prepared, after=replace(prepared.after, metadata=adopted))
@@ -433,7 +435,13 @@ class _Attempt(Generic[M, R]):
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
         receipt = self._swings.write_receipts(entry.uuid, [self.published(prepared)])
         self._ws.afterwards.do(receipt if self._marker is None else together(receipt, self._finish_marker(prepared)))
-        return Committed(prepared.metadata, prepared.location)
+        return self._committed(prepared)
+
+    def _committed(self, prepared: Prepared[M]) -> Committed[M]:
+        """What was spelled for the file is not spelled again for the answer; packed, it is of no use there."""
+        of, data = self._wrote if self._wrote is not None else (None, b"")
+        spelled = data if of is prepared and data.startswith(b"{") else None
+        return Committed(prepared.metadata, prepared.location, spelled)
 
     async def _finish_marker(self, prepared: Prepared[M]) -> None:
         if self._marker is not None:

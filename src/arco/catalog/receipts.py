@@ -8,6 +8,7 @@ missing can write it, byte for byte.
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -17,7 +18,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import KeyHash
-from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX
+from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX, KEYS_CHECKED_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import FORMAT, Published, Receipt, commit_key, decode_receipt, receipt_name
 from arco.storage.keys import Phase
@@ -33,6 +34,9 @@ class Receipts:
         self._scope = scope
         self._clock = clock
         self._entropy = entropy
+        # A receipt is named when it is written, and again when the next commit makes sure of it.
+        self._name = lru_cache(KEYS_CHECKED_KEPT_MAX)(self._name_of)
+        self._key = lru_cache(KEYS_CHECKED_KEPT_MAX)(commit_key)
         self._writing: dict[str, asyncio.Future[None]] = {}
         self.written: dict[str, None] = {}
         """Committed receipts that this process has written, oldest first: the newest of them, for who looks for new ones."""
@@ -61,7 +65,7 @@ class Receipts:
         return writing
 
     def _named(self, phase: Phase, table_uuid: str, commit: Published) -> tuple[str, Receipt]:
-        key = commit_key(commit.metadata_location, commit.commit_number)
+        key = self._key(commit.metadata_location, commit.commit_number)
         return self._name(phase, key, commit.at_ms), Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
 
     async def _write(self, name: str, receipt: Receipt) -> None:
@@ -100,5 +104,5 @@ class Receipts:
         found = await self._store.get(name)
         return None if found is None else decode_receipt(found.data, name)
 
-    def _name(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
+    def _name_of(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
         return receipt_name(self._scope, phase, key, at_ms)

@@ -12,7 +12,7 @@ from pyiceberg.typedef import IcebergBaseModel
 
 from arco.iceberg import table
 from arco.iceberg.metadata import MAIN, TableMetadata
-from arco.iceberg.schemas import columns, highest_field_id, with_fresh_ids
+from arco.iceberg.schemas import columns, with_fresh_ids
 from arco.iceberg.shape import JsonObject
 from fixtures.iceberg.ground import CREATED_MS, FILE, commit, created, set_ref, snapshot
 
@@ -301,4 +301,4 @@ def test_fresh_ids_are_those_pyiceberg_gives(data):
     fresh, renamed = with_fresh_ids(sent)
     assert Schema.model_validate(fresh) == assign_fresh_schema_ids(Schema.model_validate(sent))
     assert sorted(renamed.values()) == list(range(1, len(renamed) + 1))
-    assert highest_field_id(fresh) == len(renamed)
+    assert max((column.field_id for column in columns(fresh)), default=0) == len(renamed)

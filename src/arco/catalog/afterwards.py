@@ -6,6 +6,9 @@ its failure is nobody's failure. A graceful stop waits for it.
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Afterwards:
@@ -36,6 +39,38 @@ class Afterwards:
 
 async def together(*work: Awaitable[object]) -> None:
     """Everything at once, and to the end: a failure must not leave writes running behind an answer."""
-    for result in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result
+    if work:
+        await beside(*work)
+
+
+async def beside(here: Awaitable[T], *others: Awaitable[object]) -> T:
+    """The same, for who wants the result of the first, which is done right here: of two things that wait for a store only one
+    needs a task. Raises what went wrong with the first that failed, in the order in which they were given."""
+    tasks = [asyncio.ensure_future(one) for one in others]
+    done: list[T] = []
+    failures: list[BaseException] = []
+    try:
+        try:
+            done.append(await here)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised when the others have ended
+            failures.append(error)
+        left = [one for one in tasks if not one.done()]
+        if left:
+            await asyncio.wait(left)
+    except asyncio.CancelledError:
+        for one in tasks:
+            one.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        raise
+    # Each is asked, so that none is taken for one that nobody heard of.
+    failures += [failure for failure in map(_failure, tasks) if failure is not None]
+    if failures:
+        raise failures[0]
+    return done[0]
+
+
+def _failure(ended: "asyncio.Future[object]") -> BaseException | None:
+    return asyncio.CancelledError() if ended.cancelled() else ended.exception()

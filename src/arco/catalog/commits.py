@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from arco.catalog.afterwards import together
+from arco.catalog.afterwards import beside, together
 from arco.catalog.answers import Answer, replayed_error
 from arco.catalog.bases import Base, Bases
 from arco.catalog.groups import Again, Done, Fate, Groups, InUse, Landed, Open, TooLate
@@ -110,6 +110,8 @@ class _Attempt(Generic[M, R]):
         self._in_doubt = key.durable
         self._heard = False
         self._alone = False
+        self._told: tuple[Prepared[M], Published] | None = None
+        self._wrote: tuple[Prepared[M], bytes] | None = None
         self._begun_ms = commits.ws.clock.now_ms()
         self._came_s = commits.ws.clock.monotonic_s()
         self._began = False
@@ -202,8 +204,9 @@ class _Attempt(Generic[M, R]):
         """What became of this request in a group."""
         match fate:
             case Landed(prepared):
-                self._ws.afterwards.do(self._finish_marker(prepared))
-                return Committed(prepared.metadata, prepared.location)
+                if self._marker is not None:
+                    self._ws.afterwards.do(self._finish_marker(prepared))
+                return self._committed(prepared)
             case Open(prepared, outcome):
                 self._in_doubt = True
                 return await self._look_back(entry, prepared, outcome)
@@ -336,10 +339,9 @@ class _Attempt(Generic[M, R]):
         """
         tier1 = self._ws.tier1
         seen = tier1.seen
-        writing = asyncio.ensure_future(self.write(prepared))
         names_check = asyncio.ensure_future(tier1.is_unchanged(seen))
-        await together(writing, names_check, self._swings.ensure_receipts(prepared.base))
-        staged, unchanged = writing.result(), names_check.result()
+        staged = await beside(self.write(prepared), names_check, *self._swings.receipts_owed(prepared.base))
+        unchanged = names_check.result()
         if staged is None:
             return await self._resume()
         if not unchanged:
@@ -350,26 +352,27 @@ class _Attempt(Generic[M, R]):
         """What is this request's own before the swing: claim, file and pending receipt. None if the key is in use."""
         data = self._subject.encode(prepared.metadata, prepared.location)
         uuid = prepared.base.pointer.value.table_uuid
-        marker_write = asyncio.ensure_future(self._write_marker(prepared, self._ws.tier1.seen.sequence))
-        file_write = asyncio.ensure_future(self._ws.files.write(prepared.location, data))
+        file_write = self._ws.files.write(prepared.location, data)
         pending = self._ws.receipts.ensure(Phase.PENDING, uuid, self.published(prepared))
-        await together(marker_write, file_write, pending)
-        marker, written = marker_write.result(), file_write.result()
-        if self._key.durable:
+        if not self._key.durable:
+            written = await beside(file_write, pending)
+        else:
+            writing = asyncio.ensure_future(file_write)
+            marker = await beside(self._write_marker(prepared, self._ws.tier1.seen.sequence), writing, pending)
+            written = writing.result()
             if marker is None:
                 return None
             if self._marker is None:
                 self._in_doubt = False
             self._marker = marker
         if written is data:
+            self._wrote = prepared, data
             return prepared
         adopted = self._subject.decode(written, prepared.location)
         return replace(prepared, after=replace(prepared.after, metadata=adopted))
 
     async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
         """Claim the key, or renew our claim for a new base: each swing has its own marker write before it."""
-        if not self._key.durable:
-            return None
         first = self._ws.markers.fresh(self._key, since) if self._marker is None else self._marker.value
         base = prepared.base.pointer.value
         marker = msgspec.structs.replace(
@@ -386,6 +389,12 @@ class _Attempt(Generic[M, R]):
         return await self._ws.markers.renew(self._key, self._marker, marker)
 
     def published(self, prepared: Prepared[M]) -> Published:
+        """What is told of a commit: its pending receipt, the pointer and its receipt say the same."""
+        if self._told is None or self._told[0] is not prepared:
+            self._told = prepared, self._published(prepared)
+        return self._told[1]
+
+    def _published(self, prepared: Prepared[M]) -> Published:
         facts = self._subject.facts(prepared.metadata)
         return Published(
             event_id=prepared.event_id,
@@ -424,10 +433,15 @@ class _Attempt(Generic[M, R]):
 
     def _landed(self, entry: Entry, prepared: Prepared[M]) -> Committed[M]:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
-        self._ws.afterwards.do(
-            together(self._swings.write_receipts(entry.uuid, [self.published(prepared)]), self._finish_marker(prepared))
-        )
-        return Committed(prepared.metadata, prepared.location)
+        receipt = self._swings.write_receipts(entry.uuid, [self.published(prepared)])
+        self._ws.afterwards.do(receipt if self._marker is None else together(receipt, self._finish_marker(prepared)))
+        return self._committed(prepared)
+
+    def _committed(self, prepared: Prepared[M]) -> Committed[M]:
+        """What was spelled for the file is not spelled again for the answer; packed, it is of no use there."""
+        of, data = self._wrote if self._wrote is not None else (None, b"")
+        spelled = data if of is prepared and data.startswith(b"{") else None
+        return Committed(prepared.metadata, prepared.location, spelled)
 
     async def _finish_marker(self, prepared: Prepared[M]) -> None:
         if self._marker is not None:

@@ -270,7 +270,7 @@ class Committer:
         manifest = self._tier1.manifest
         if (
             len(manifest.tail) >= MANIFEST_TAIL_COMMITS_MAX
-            or len(msgspec.json.encode(manifest.tail)) > MANIFEST_TAIL_BYTES_MAX
+            or self._tier1.codec.tail_bytes(manifest.tail) > MANIFEST_TAIL_BYTES_MAX
         ):
             await checkpoint(self._tier1, self._clock, self._entropy)
 

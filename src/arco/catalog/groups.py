@@ -15,8 +15,8 @@ before goes alone, and is judged on fresh state.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -154,17 +154,27 @@ class Groups(Generic[M]):
         """How many commits are at a table, waiting or at work."""
         return self._at_table[uuid]
 
-    @contextmanager
-    def _counted(self, uuid: str) -> Iterator[None]:
+    def comes(self, uuid: str) -> None:
+        """One more is at a table; it must say when it goes."""
         self._at_table[uuid] += 1
         self._swings.ws.tallies.add(Tallied.QUEUED)
+
+    def goes(self, uuid: str) -> None:
+        self._at_table[uuid] -= 1
+        if not self._at_table[uuid]:
+            del self._at_table[uuid]
+        self._swings.ws.tallies.add(Tallied.QUEUED, -1)
+
+    async def first(self, uuid: str) -> tuple[Place, float]:
+        """A place at the head of a table's line, and since when."""
+        return await self._lines.place(uuid), self._now_s()
+
+    def ended(self, uuid: str, place: Place, began_s: float) -> None:
+        """The turn of one alone is over."""
         try:
-            yield
+            self._note(uuid, 1, began_s)
         finally:
-            self._at_table[uuid] -= 1
-            if not self._at_table[uuid]:
-                del self._at_table[uuid]
-            self._swings.ws.tallies.add(Tallied.QUEUED, -1)
+            place.leave()
 
     def is_wanted(self, uuid: str) -> bool:
         """Whether there is anybody to share a swing with: others are at it, or were a moment ago and will be back."""
@@ -185,19 +195,15 @@ class Groups(Generic[M]):
             turn = asyncio.get_running_loop().create_task(self._take_turn(group))
             self._turns.add(turn)
             turn.add_done_callback(self._turns.discard)
-        with self._counted(entry.uuid):
+        self.comes(entry.uuid)
+        try:
             return await group.add(member)
+        finally:
+            self.goes(entry.uuid)
 
-    @asynccontextmanager
-    async def turn(self, uuid: str) -> AsyncIterator[Place]:
+    def turn(self, uuid: str) -> "_Turn[M]":
         """A turn at a table for one alone."""
-        with self._counted(uuid):
-            async with self._lines.at_the_head(uuid) as place:
-                began_s = self._now_s()
-                try:
-                    yield place
-                finally:
-                    self._note(uuid, 1, began_s)
+        return _Turn(self, uuid)
 
     def _now_s(self) -> float:
         """Also when the last of this process is thrown away, and its event loop does not run any more."""
@@ -296,11 +302,11 @@ class Groups(Generic[M]):
         ws = self._swings.ws
         seen = ws.tier1.seen
         names_check = asyncio.ensure_future(ws.tier1.is_unchanged(seen))
-        receipts = asyncio.ensure_future(self._swings.ensure_receipts(base))
+        receipts = [asyncio.ensure_future(one) for one in self._swings.receipts_owed(base)]
         writes = [asyncio.ensure_future(link.member.write(link.prepared)) for link in chain]
-        await asyncio.gather(names_check, receipts, *writes, return_exceptions=True)
+        await asyncio.wait([names_check, *receipts, *writes])
         whole = _whole(chain, writes)
-        if receipts.exception() is not None or names_check.exception() is not None:
+        if [one for one in (names_check, *receipts) if one.exception() is not None]:
             return []
         if not names_check.result():
             await ws.tier1.renewed()
@@ -320,6 +326,33 @@ class Groups(Generic[M]):
             case Lost() | Unknown():
                 for link in chain:
                     _tell(link.fate, Open(link.prepared, outcome))
+
+
+class _Turn(Generic[M]):
+    """A turn at a table for one alone. Every commit takes one: a generator made into a manager would cost several times this."""
+
+    __slots__ = ("_began_s", "_groups", "_place", "_uuid")
+
+    def __init__(self, groups: Groups[M], uuid: str) -> None:
+        self._groups = groups
+        self._uuid = uuid
+        self._place = Place()
+        self._began_s = 0.0
+
+    async def __aenter__(self) -> Place:
+        self._groups.comes(self._uuid)
+        try:
+            self._place, self._began_s = await self._groups.first(self._uuid)
+        except BaseException:
+            self._groups.goes(self._uuid)
+            raise
+        return self._place
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            self._groups.ended(self._uuid, self._place, self._began_s)
+        finally:
+            self._groups.goes(self._uuid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ from arco.kernel.limits import (
     IDEMPOTENCY_KEY_LEAD_S,
     IDEMPOTENCY_LIFETIME_S,
     IDEMPOTENCY_TAKEOVER_S,
+    KEYS_CHECKED_KEPT_MAX,
 )
 from arco.kernel.scope import Scope
 from arco.storage.cas import CasObject, Held, Overtaken, Swung
@@ -122,7 +124,12 @@ class RequestKey:
 
     @property
     def hash(self) -> str:
-        return hashlib.sha256(self.key.encode()).hexdigest()
+        return _hash_of(self.key)
+
+
+@lru_cache(KEYS_CHECKED_KEPT_MAX)
+def _hash_of(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 class Markers:
@@ -138,6 +145,7 @@ class Markers:
         self._entropy = entropy
         self._ulids = UlidSource(clock, entropy)
         self._in_hand = InHand(self._ulids.next())
+        self._name = lru_cache(KEYS_CHECKED_KEPT_MAX)(self._name_of)
 
     def working(self, key: RequestKey) -> AbstractContextManager[None]:
         """While this process works on a key. A marker of ours on which nobody works any more was left unfinished."""
@@ -170,8 +178,10 @@ class Markers:
         )
 
     def object(self, key: RequestKey) -> CasObject[Marker]:
-        name = str(MarkerKey(self._scope, KeyHash(key.hash)))
-        return CasObject(self._store, name, MarkerCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self._name(key.hash), MarkerCodec(), self._clock, self._entropy)
+
+    def _name_of(self, key_hash: str) -> str:
+        return str(MarkerKey(self._scope, KeyHash(key_hash)))
 
     async def claim(self, key: RequestKey, marker: Marker) -> Held[Marker] | None:
         """Write the first marker of a key; None if there is one already.

@@ -70,13 +70,14 @@ class Lines:
     @asynccontextmanager
     async def at_the_head(self, uuid: str) -> AsyncIterator[Place]:
         """Wait for one's turn at a table."""
-        place = await self._place(uuid)
+        place = await self.place(uuid)
         try:
             yield place
         finally:
             place.leave()
 
-    async def _place(self, uuid: str) -> Place:
+    async def place(self, uuid: str) -> Place:
+        """`at_the_head`, for who leaves the place itself."""
         line = self._lines.get(uuid)
         if line is None:
             line = self._lines[uuid] = _Line(self._lines, uuid)

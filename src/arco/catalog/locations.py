@@ -4,6 +4,7 @@ Clients get absolute URIs (`file:///srv/lake/…`, `s3://bucket/…`) because Ic
 Arco places lies under the root; a location outside is another store's business and has no key here.
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +12,8 @@ from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
 from arco.kernel.limits import METADATA_CACHE_FILES_MAX
 from arco.storage.port import objection
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def key_of(uri: str, key: str) -> str:
 @lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
 def normal_uri(uri: str) -> str:
     """One spelling for the ways clients write one location: `file:/a`, `file:///a` and `/a`; `s3a://b` and `s3://b`."""
-    if any(character < " " or character == "\x7f" for character in uri):
+    if _CONTROL.search(uri):
         raise InvalidInput(f"location {clip(uri)!r} has a control character")
     scheme, colon, rest = uri.partition(":")
     if not colon or "/" in scheme:

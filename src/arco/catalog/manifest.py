@@ -92,11 +92,27 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class ManifestCodec:
+    """Remembers how it spelled the commits of a tail: of the manifest after it, all but the last are the same values."""
+
     format = "arco.catalog_manifest"
 
+    def __init__(self) -> None:
+        self._spelled: dict[int, tuple[Commit, bytes]] = {}
+
     def encode(self, value: Manifest) -> tuple[int, dict[str, Any]]:
-        fields: dict[str, Any] = msgspec.to_builtins(value)
+        fields: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(value, tail=()))
+        fields["tail"] = [msgspec.Raw(one) for one in self._spelled_tail(value.tail)]
         return _FORMAT_VERSION, fields
+
+    def tail_bytes(self, tail: tuple[Commit, ...]) -> int:
+        """How much of a manifest its tail takes."""
+        return sum(map(len, self._spelled_tail(tail))) + len(tail) + 1
+
+    def _spelled_tail(self, tail: tuple[Commit, ...]) -> list[bytes]:
+        """By the commits' identity: each is held beside its bytes, so that no other can have it."""
+        spelled = {id(one): self._spelled.get(id(one)) or (one, _spelled(one)) for one in tail}
+        self._spelled = spelled
+        return [data for _, data in spelled.values()]
 
     def decode(self, format_version: int, fields: dict[str, Any]) -> Manifest:
         if format_version != _FORMAT_VERSION:
@@ -105,6 +121,11 @@ class ManifestCodec:
             return msgspec.convert(fields, Manifest)
         except msgspec.ValidationError as error:
             raise CorruptObject(f"the catalog manifest has wrong fields: {error}") from error
+
+
+def _spelled(commit: Commit) -> bytes:
+    """As a compare-and-swap object spells what is in it."""
+    return msgspec.json.encode(msgspec.to_builtins(commit), order="sorted")
 
 
 def decode_commit(data: bytes, key: str) -> Commit:

@@ -8,6 +8,7 @@ missing can write it, byte for byte.
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -17,7 +18,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import OutcomeUnknown
 from arco.kernel.ids import KeyHash
-from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX
+from arco.kernel.limits import FEED_WRITTEN_NAMES_MAX, KEYS_CHECKED_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import FORMAT, Published, Receipt, commit_key, decode_receipt, receipt_name
 from arco.storage.keys import Phase
@@ -33,6 +34,9 @@ class Receipts:
         self._scope = scope
         self._clock = clock
         self._entropy = entropy
+        # A receipt is named when it is written, and again when the next commit makes sure of it.
+        self._name = lru_cache(KEYS_CHECKED_KEPT_MAX)(self._name_of)
+        self._key = lru_cache(KEYS_CHECKED_KEPT_MAX)(commit_key)
         self._writing: dict[str, asyncio.Future[None]] = {}
         self.written: dict[str, None] = {}
         """Committed receipts that this process has written, oldest first: the newest of them, for who looks for new ones."""
@@ -45,14 +49,24 @@ class Receipts:
         Where this process is writing it right now, that write's answer is waited for: the next commit of a table comes while
         the receipt of the last is on its way, and both would say the same.
         """
-        key = commit_key(commit.metadata_location, commit.commit_number)
-        name = self._name(phase, key, commit.at_ms)
+        if phase is Phase.PENDING:
+            # Nobody else waits for it.
+            await self._write(*self._named(phase, table_uuid, commit))
+        else:
+            await asyncio.shield(self.begin(table_uuid, commit))
+
+    def begin(self, table_uuid: str, commit: Published) -> "asyncio.Future[None]":
+        """Begin to write a committed receipt at once, unless this process is writing it. Others may wait for the same."""
+        name, receipt = self._named(Phase.COMMITTED, table_uuid, commit)
         writing = self._writing.get(name)
         if writing is None:
-            receipt = Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
             writing = self._writing[name] = asyncio.ensure_future(self._write(name, receipt))
             writing.add_done_callback(lambda _: self._writing.pop(name))
-        await asyncio.shield(writing)
+        return writing
+
+    def _named(self, phase: Phase, table_uuid: str, commit: Published) -> tuple[str, Receipt]:
+        key = self._key(commit.metadata_location, commit.commit_number)
+        return self._name(phase, key, commit.at_ms), Receipt(FORMAT, 1, phase, table_uuid, str(key), commit)
 
     async def _write(self, name: str, receipt: Receipt) -> None:
         data = msgspec.json.encode(receipt)
@@ -90,5 +104,5 @@ class Receipts:
         found = await self._store.get(name)
         return None if found is None else decode_receipt(found.data, name)
 
-    def _name(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
+    def _name_of(self, phase: Phase, key: KeyHash, at_ms: int) -> str:
         return receipt_name(self._scope, phase, key, at_ms)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from arco.catalog.afterwards import together
+from arco.catalog.afterwards import beside
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
 from arco.catalog.doubt import doubt
@@ -136,14 +136,21 @@ class Relations(Generic[M, C]):
             """Once for what is staged and what gets the name: of one marker both are the same."""
             return at(marker.table_uuid or "", marker.minted_ms)
 
+        ours: dict[str, M] = {}
+
         async def stage(marker: Marker) -> None:
-            await self.stage_new(described(marker), key, source, marker.table_uuid or "")
+            metadata = described(marker)
+            location, is_ours = await self._staged(metadata, key, source, marker.table_uuid or "")
+            if is_ours:
+                ours[location] = metadata
 
         async def act(marker: Marker) -> Answer:
             return await self.take_name(levels, request.name, described(marker), key, source, marker)
 
         answer = await once(self._ws, key, begin, act, stage)
-        return await self.answered(answer)
+        location = answer.metadata_location or ""
+        # What this very request has written need not be read again.
+        return (ours[location], location) if location in ours else await self.answered(answer)
 
     async def answered(self, answer: Answer) -> tuple[M, str]:
         """The metadata that an answer stands for."""
@@ -188,13 +195,20 @@ class Relations(Generic[M, C]):
         self, metadata: M, key: RequestKey, source: Source, uuid: str, transaction: str | None = None
     ) -> str:
         """The first metadata file and the pointer of a table that has no name yet: nobody can see them. Where the file lies."""
+        return (await self._staged(metadata, key, source, uuid, transaction))[0]
+
+    async def _staged(
+        self, metadata: M, key: RequestKey, source: Source, uuid: str, transaction: str | None = None
+    ) -> tuple[str, bool]:
+        """`stage_new`, and whether the file says exactly this metadata: one that was there may be another version's."""
         ws, location = self._ws, self._first_location(metadata, key)
         facts = self.subject.facts(metadata)
         published = Published(ws.ulids.next(), 0, location, None, facts.snapshot_id, facts.at_ms, source, transaction)
         pointer = pointer_at(uuid, self.subject.kind, published, facts, key.hash)
-        await together(ws.files.write(location, self.subject.encode(metadata, location)), self._first_swing(pointer))
+        data = self.subject.encode(metadata, location)
+        written = await beside(ws.files.write(location, data), self._first_swing(pointer))
         reach("create.staged")
-        return location
+        return location, written is data
 
     async def take_name(
         self,

@@ -18,7 +18,6 @@ from arco.kernel.crash_points import reach
 from arco.kernel.tallies import Tallied
 from arco.ledger.receipts import Published
 from arco.storage.cas import Overtaken, SwapOutcome, Swung
-from arco.storage.keys import Phase
 from arco.storage.port import Lost, Unknown
 
 M = TypeVar("M")
@@ -56,17 +55,18 @@ class Swings(Generic[M]):
 
     def write_receipts(self, uuid: str, published: Sequence[Published]) -> Awaitable[None]:
         """What the next swing of this table would write first, if we did not come to it (invariant R). It begins at once."""
-        writes = [asyncio.ensure_future(self.ws.receipts.ensure(Phase.COMMITTED, uuid, one)) for one in published]
+        writes = [self.ws.receipts.begin(uuid, one) for one in published]
         return self._written(uuid, tuple(published), writes)
 
     async def _written(self, uuid: str, published: tuple[Published, ...], writes: "Sequence[asyncio.Future[None]]") -> None:
-        await together(*writes)
+        await together(*map(asyncio.shield, writes))
         reach("commit.receipt_written")
         known = self.bases.known(uuid)
         if known is not None and known.pointer.value.published == published:
             self.bases.remember(Base(known.pointer, known.metadata, receipts_exist=True))
 
-    async def ensure_receipts(self, base: Base[M]) -> None:
-        """Of the last swing of this table, before the next (invariant R)."""
+    def receipts_owed(self, base: Base[M]) -> list[Awaitable[None]]:
+        """What makes sure of the receipts of the last swing of this table: to be awaited before the next (invariant R)."""
         if not base.receipts_exist:
-            await self.ws.receipts.ensure_published(base.pointer.value)
+            return [self.ws.receipts.ensure_published(base.pointer.value)]
+        return []

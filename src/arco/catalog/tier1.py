@@ -61,7 +61,8 @@ class Tier1:
         self.bring_in_names: Callable[[], Awaitable[None]] = _nothing
         """Commits what was decided of reserved names. The committer's."""
         self.store = store
-        self.head = CasObject(store, str(HeadKey(scope, Head.CATALOG)), ManifestCodec(), clock, entropy)
+        self.codec = ManifestCodec()
+        self.head = CasObject(store, str(HeadKey(scope, Head.CATALOG)), self.codec, clock, entropy)
         self.names = Names()
         self.held: Held[Manifest] | None = None
         self._sequence = 0

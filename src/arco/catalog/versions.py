@@ -44,10 +44,11 @@ class Prepared(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[M]):
-    """What is current after a commit."""
+    """What is current after a commit. `spelled` is the metadata as JSON, where this request has written exactly that."""
 
     metadata: M
     location: str
+    spelled: bytes | None = None
 
 
 def version_of(base: Base[M]) -> Version[M]:

@@ -27,6 +27,8 @@ class Draft:
     # Added in this request and made current in it; those that are not current in the end were never seen by anybody.
     passed_through_main: set[int] = field(default_factory=set)
     removed_snapshots: bool = False
+    # Schemas are values: one that is the same object has the same columns.
+    _walked: tuple[JsonObject, dict[int, Column]] | None = None
 
     @property
     def format_version(self) -> int:
@@ -44,7 +46,9 @@ class Draft:
         schema = None if schema_id is None else self.schemas.get(schema_id)
         if schema is None:
             raise InvalidInput("a partition spec or sort order is added before a schema")
-        return schemas.columns_by_id(schema)
+        if self._walked is None or self._walked[0] is not schema:
+            self._walked = schema, schemas.columns_by_id(schema)
+        return self._walked[1]
 
 
 def open_draft(base: TableMetadata | None, *, format_version: int, now_ms: int) -> Draft:

@@ -97,13 +97,12 @@ def effective_locations(metadata: Placed) -> tuple[tuple[str, str], ...]:
 
 def check_locations(metadata: Placed, *, own_location: str, allowed: Allowed = nowhere_else) -> None:
     """For results, after the updates: every effective place lies in the table's own place or in an allowed one."""
-    roots = [own_location]
-    if not is_winding(metadata.location) and allowed(metadata.location):
-        roots.append(metadata.location)
+    elsewhere = [one for one in effective_locations(metadata) if not inside(one[1], own_location)]
+    may_move = bool(elsewhere) and not is_winding(metadata.location) and allowed(metadata.location)
     outside = [
         f"{key}={clip(place)}"
-        for key, place in effective_locations(metadata)
-        if not any(inside(place, root) for root in roots) and (is_winding(place) or not allowed(place))
+        for key, place in elsewhere
+        if not (may_move and inside(place, metadata.location)) and (is_winding(place) or not allowed(place))
     ]
     files = metadata.properties.get(METADATA_PATH, "")
     if any(len(step.encode(errors="replace")) > KEY_SEGMENT_BYTES_MAX for step in files.split("/")):

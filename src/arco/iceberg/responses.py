@@ -6,6 +6,8 @@ What must never enter: credentials' values beyond passing them through, and anyt
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+import msgspec
+
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.iceberg.view_metadata import ViewMetadata
@@ -30,9 +32,10 @@ def load_table(
     return _result(shown(metadata, snapshots), metadata_location, config, credentials)
 
 
-def commit_table(metadata: TableMetadata, *, metadata_location: str) -> JsonObject:
-    """CommitTableResponse."""
-    return {"metadata-location": metadata_location, "metadata": metadata.document}
+def commit_table(metadata: TableMetadata, *, metadata_location: str, spelled: bytes | None = None) -> JsonObject:
+    """CommitTableResponse. `spelled` is the document as JSON, for who has it: large ones take long to spell."""
+    document = metadata.document if spelled is None else msgspec.Raw(spelled)
+    return {"metadata-location": metadata_location, "metadata": document}
 
 
 def load_view(metadata: ViewMetadata, *, metadata_location: str, config: Mapping[str, str]) -> JsonObject:

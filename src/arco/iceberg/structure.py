@@ -75,9 +75,9 @@ def upgrade_format_version(draft: Draft, update: UpgradeFormatVersion) -> None:
 
 
 def add_schema(draft: Draft, update: AddSchema) -> None:
-    schema = schemas.checked(update.schema, format_version=draft.format_version)
+    schema, columns = schemas.checked_columns(update.schema, format_version=draft.format_version)
     draft.schemas.add(schema, keep_id=draft.creating)
-    draft.document["last-column-id"] = max(draft.document["last-column-id"], schemas.highest_field_id(schema))
+    draft.document["last-column-id"] = max([draft.document["last-column-id"], *columns])
 
 
 def set_current_schema(draft: Draft, update: SetCurrentSchema) -> None:

@@ -91,11 +91,13 @@ def _is_plain(value: object, depth_left: int) -> bool:
         for key, item in value.items():
             if not (isinstance(key, str) and key.isascii()):
                 return False
-            if not (isinstance(item, str) or _is_plain(item, depth_left - 1)):
+            # What most of them are, asked without a call for each.
+            kind = type(item)
+            if kind is not str and kind is not bool and not _is_plain(item, depth_left - 1):
                 return False
         return True
     if isinstance(value, list):
-        return all(isinstance(item, str) or _is_plain(item, depth_left - 1) for item in value)
+        return all(type(item) is str or _is_plain(item, depth_left - 1) for item in value)
     return False
 
 

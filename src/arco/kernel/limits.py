@@ -61,6 +61,9 @@ LOCAL_IO_THREADS = 32
 LOCAL_FOLDER_THREADS = 8
 LOCAL_LOCK_SHARDS = 4096
 
+# Days whose date in names is remembered: nearly all names are of today.
+DATES_KEPT_MAX = 64
+
 # Files that one thread looks at in one go: one that the disk does not answer for holds up no more than these.
 LOCAL_HEADS_TOGETHER_MAX = 16
 # A look at files that takes longer keeps everybody else waiting; after so many in turn, threads look for a while.

@@ -6,12 +6,14 @@ it is read; when a receipt is written is the catalog's (`catalog/receipts.py`), 
 
 import hashlib
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
 from arco.kernel.clock import in_calendar, utc_date
 from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.kernel.ids import KeyHash
+from arco.kernel.limits import DATES_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.storage.keys import Day, Phase, ReceiptKey
 
@@ -74,7 +76,12 @@ def commit_key(metadata_location: str, commit_number: int) -> KeyHash:
 
 def receipt_name(scope: Scope, phase: Phase, key: KeyHash, at_ms: int) -> str:
     """Where a receipt lies."""
-    return str(ReceiptKey(scope, Day(utc_date(in_calendar(at_ms))), phase, key))
+    return str(ReceiptKey(scope, _day(utc_date(in_calendar(at_ms))), phase, key))
+
+
+@lru_cache(DATES_KEPT_MAX)
+def _day(text: str) -> Day:
+    return Day(text)
 
 
 def decode_receipt(data: bytes, key: str) -> Receipt:

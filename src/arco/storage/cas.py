@@ -14,7 +14,7 @@ above, or report that the outcome is unknown. Keep this module generic: nothing 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -170,7 +170,9 @@ class CasObject(Generic[T]):
             return outcome
         if outcome.version is None:
             return Overtaken(overtaking[-1])
-        return Swung(replace(after, version=outcome.version))
+        return Swung(
+            Held(after.value, outcome.version, after.generation, after.write_id, after.recent_write_ids, after.epoch)
+        )
 
     def _encode(self, held: Held[T]) -> bytes:
         format_version, fields = self._codec.encode(held.value)

@@ -156,6 +156,8 @@ class LooksAtOnce(ABC):
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]*(?:/[A-Za-z0-9_][A-Za-z0-9_=.\-]*)*")
+"""What nearly every name is; there is nothing to object to as long as it is short."""
 _RESERVED_ROOT = ".arco"
 """The local adapter's own folder: temporaries and locks. Reserved everywhere, so that a bucket can be copied to a folder."""
 
@@ -195,6 +197,8 @@ def check_prefix(prefix: str) -> str:
 
 @lru_cache(KEYS_CHECKED_KEPT_MAX)
 def _objection(key: str) -> str | None:
+    if len(key) <= KEY_SEGMENT_BYTES_MAX and _PLAIN.fullmatch(key):
+        return None
     if not key:
         return "is empty"
     try:

@@ -3,9 +3,10 @@
 import gzip
 import json
 
+import msgspec
 import pytest
 
-from arco.iceberg import metadata_file, table
+from arco.iceberg import metadata_file, requests, table
 from arco.iceberg.metadata import from_document
 from arco.kernel.errors import CorruptObject, InvalidInput, TooLarge, UnknownFormat
 from fixtures.iceberg.ground import (
@@ -253,3 +254,28 @@ def test_facts_are_what_a_pointer_needs():
     assert facts.refs["v1"] == table.RefFact(FIRST_SNAPSHOT, "tag")
     assert facts.refs["main"].snapshot_id == facts.current_snapshot_id
     assert table.facts(created()).current_snapshot_id is None
+
+
+@pytest.mark.parametrize("location", ["a.metadata.json", "a.gz.metadata.json"])
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_what_is_created_reads_back_as_the_same_document(version, location):
+    """Who created it is answered from memory, who loads it from its file."""
+    items = {"type": "list", "element-id": 3, "element": "string", "element-required": False}
+    ascending = {"direction": "asc", "null-order": "nulls-first"}
+    sent = {
+        "name": "t",
+        "schema": {
+            "type": "struct",
+            "fields": [
+                {"id": 1, "name": "a", "type": "long", "required": True, "doc": None},
+                {"id": 2, "name": "b", "required": False, "type": items},
+            ],
+        },
+        "partition-spec": {"fields": [{"source-id": 1, "transform": "bucket[4]", "name": "p"}]},
+        "write-order": {"fields": [{"source-id": 1, "transform": "identity", **ascending}]},
+        "properties": {"format-version": version, "owner": "us"},
+    }
+    request = requests.parse_create_table(sent)
+    made = table.new_table(request, table_uuid=TABLE_UUID, location=LOCATION, now_ms=5)
+    read = table.decode(table.encode(made, location), location)
+    assert msgspec.json.encode(read.document) == msgspec.json.encode(made.document)

@@ -3,6 +3,7 @@
 import copy
 import json
 
+import msgspec
 import pytest
 
 from arco.iceberg import requests, requirements, views
@@ -211,3 +212,10 @@ def test_a_broken_view_file_is_a_corrupt_object(broken):
 def test_a_view_of_a_newer_format_is_never_guessed_at():
     with pytest.raises(UnknownFormat):
         decode_view(json.dumps({**created().document, "format-version": 2}).encode(), "x.metadata.json")
+
+
+def test_a_view_that_is_created_reads_back_as_the_same_document():
+    """Who created it is answered from memory, who loads it from its file."""
+    made = created()
+    read = decode_view(encode_view(made, FILE), FILE)
+    assert msgspec.json.encode(read.document) == msgspec.json.encode(made.document)

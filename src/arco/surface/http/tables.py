@@ -2,6 +2,7 @@
 
 from arco.catalog.doubt import doubt
 from arco.catalog.model import Kind, Levels
+from arco.catalog.versions import Committed
 from arco.iceberg import requests, requirements, responses
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.responses import Snapshots
@@ -72,12 +73,12 @@ class Tables(RelationResource):
         levels, name = levels_of(request), request.segments[2]
         catalog.table_commits.require_room(levels, name, key)
         if requirements.creates(wanted.requirements):
-            metadata, location = await catalog.staging.create_by_commit(levels, name, wanted, key, source_of(request))
+            made = await catalog.staging.create_by_commit(levels, name, wanted, key, source_of(request))
+            done = Committed(*made)
         else:
             done = await catalog.table_commits.commit(levels, name, wanted, key, source_of(request))
-            metadata, location = done.metadata, done.location
-        result = responses.commit_table(metadata, metadata_location=location)
-        return json_response(result, headers={"ETag": etag_of(location)})
+        result = responses.commit_table(done.metadata, metadata_location=done.location, spelled=done.spelled)
+        return json_response(result, headers={"ETag": etag_of(done.location)})
 
     async def register(self, request: Request) -> Response:
         body = request.json()

@@ -52,7 +52,7 @@ class RelationResource(Resource):
             return Response(200, made())
         # Of one version of the manifest the names are always the same. Pages further on are as many as names: they are made.
         about = (self.kind, *request.segments, seen.version, "whole" if token is None else "first", size or "")
-        return self._state.answers.response(" ".join(about), made, {})
+        return self._state.answers.response("\0".join(about), made, {})
 
     async def exists(self, request: Request) -> Response:
         await self.relations(request).load(levels_of(request), request.segments[2])

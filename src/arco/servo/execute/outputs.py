@@ -7,7 +7,7 @@ take turns, so that the second finds what the first created; of several processe
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -22,12 +22,14 @@ from arco.ledger.run_entries import StagedCommit
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Schema, mismatches
 from arco.servo.deploy.schemas import RegisteredSchema
+from arco.servo.execute.computing import Room
 from arco.servo.execute.layout import partition_spec, sort_order
 from arco.servo.execute.output_schema import Missing, merge, with_new_ids
 from arco.servo.execute.publish import SOURCE, evolved
 from arco.servo.schedule.staged_tables import with_staged
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.tables import TableName
+from arco.storage.keys import Slug
 
 _AUTHOR = Author(SOURCE.principal)
 
@@ -91,13 +93,15 @@ class Destinations:
         whole: bool = False,
         plain: bool = False,
         declared: RegisteredSchema | None = None,
+        identity: str | None = None,
     ) -> Destination:
         """Where an output with these columns goes, given the table as it is. `declared` is its schema as it was deployed.
 
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
+        `identity` is the one that a new table gets, where it was given out before.
         """
         if base is None:
-            return await self._staged(asset, name, output, plain=plain)
+            return await self._staged(asset, name, output, plain=plain, identity=identity)
         merged = merge(
             base.current_schema,
             output,
@@ -112,7 +116,16 @@ class Destinations:
         written = evolved(base, merged.schema, self._catalog.parts.clock.now_ms())
         return Destination(name, base, written, merged.schema, creates=False)
 
-    async def _staged(self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool) -> Destination:
+    def room(self, name: TableName, table: TableMetadata | None, properties: Mapping[str, str]) -> Room:
+        """Where an output will lie before anything is known of it: with the table that is there, or where its new one will."""
+        if table is not None:
+            return Room(table.table_uuid, table.location, table.properties, table)
+        uuid = self._catalog.tables.new_identity()
+        return Room(uuid, self._catalog.tables.own_location(Slug.from_name(name[1]), uuid), properties, None)
+
+    async def _staged(
+        self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool, identity: str | None
+    ) -> Destination:
         levels, table = name
         schema = with_new_ids(output)
         request = CreateTable(
@@ -125,7 +138,7 @@ class Destinations:
         for depth in range(1, len(levels) + 1):
             await self._need_namespace(levels[:depth])
         key = self._catalog.parts.markers.request_key(None, "stage", "")
-        staged = await self._catalog.staging.stage(levels, request, key)
+        staged = await self._catalog.staging.stage(levels, request, key, identity)
         return Destination(name, staged, staged, None, creates=True)
 
     async def _need_namespace(self, levels: tuple[str, ...]) -> None:

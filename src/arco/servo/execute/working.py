@@ -136,7 +136,7 @@ class Worker:
     async def executor_of(self, started: Started, deployment: Deployment) -> SparkExecutor:
         snapshot = await load_snapshot(self._pipeline.catalog, started.plan.spec.snapshot)
         threads = self._threads or SparkThreads(await self._home.session(), self._slots.total)
-        return self._pipeline.executor(started, deployment, snapshot, threads)
+        return self._pipeline.executor(started, deployment, snapshot, self._pipeline.in_session(threads))
 
 
 _WITHOUT_SPARK = Failure(

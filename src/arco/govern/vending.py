@@ -29,6 +29,14 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What may be done in one place."""
+
+    place: ValidatedPlace
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
 class Credential:
     """Properties for clients, secret ones apart. `expires_ms` is None if nobody knows of an end."""
 

@@ -29,6 +29,7 @@ from arco.servo.execute.deferring import gathered
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import load_snapshot, store_snapshot
 from arco.servo.execute.in_session import InSession
+from arco.servo.execute.isolated import Isolated, Isolation
 from arco.servo.execute.moved import moved_since
 from arco.servo.execute.pooling import needs_of
 from arco.servo.execute.publish import SOURCE
@@ -285,6 +286,18 @@ class Pipeline:
     def in_session(self, threads: SparkThreads) -> InSession:
         """Tasks computed in the session of this process, with the keys that it has."""
         return InSession(threads, file_io(self.options), self.project.folder, self.root)
+
+    def apart(self, how: Isolation, started: Started, snapshot: PlanningSnapshot) -> Isolated:
+        """Tasks of one run computed in processes of their own, with keys of their own."""
+        return Isolated(
+            how=how,
+            code_version=self.project.code_version,
+            parameters=started.plan.spec.parameters,
+            snapshot=snapshot,
+            spark=self.spark,
+            root=self.root,
+            io=file_io(self.options),
+        )
 
     def executor(
         self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, compute: Compute

@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree as ET
 
 from arco.govern.aws_signature import AwsKeys, signed_form
 from arco.govern.places import ValidatedPlace
-from arco.govern.session_policy import policy_of
+from arco.govern.session_policy import LISTS_ITS_OWN, LISTS_OR_SAYS_NO_PREFIX, policy_of
 from arco.govern.token_services import Ask, Send, Told, check_told
 from arco.govern.vending import Access, Credential, Grant
 from arco.kernel.clock import Clock
@@ -47,6 +47,11 @@ class Role:
         found = _ARN.fullmatch(self.arn)
         return found["partition"] if found else "aws"
 
+    @property
+    def is_amazons(self) -> bool:
+        host = urlsplit(self.endpoint).hostname or ""
+        return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
 
 class AssumeRole:
     """A vendor that asks the Security Token Service."""
@@ -65,7 +70,8 @@ class AssumeRole:
     async def vend_together(self, grants: Sequence[Grant], about: str, duration_s: int) -> Credential:
         """One session for several places, each with its own access. `about` is what it is for, such as a task."""
         name = f"arco-task-{hashlib.sha256(about.encode()).hexdigest()[:32]}"
-        return await self._sent(self._form(grants, name, duration_s), "")
+        listing = LISTS_OR_SAYS_NO_PREFIX if self._role.is_amazons else LISTS_ITS_OWN
+        return await self._sent(self._form(grants, name, duration_s, listing), "")
 
     async def _sent(self, ask: Ask, prefix: str) -> Credential:
         told = await self._send(ask)
@@ -88,7 +94,7 @@ class AssumeRole:
         name = f"arco-{access.value}-{hashlib.sha256(place.uri.encode()).hexdigest()[:32]}"
         return self._form((Grant(place, access),), name, self._role.duration_s)
 
-    def _form(self, grants: Sequence[Grant], name: str, duration_s: int) -> Ask:
+    def _form(self, grants: Sequence[Grant], name: str, duration_s: int, listing: str = LISTS_ITS_OWN) -> Ask:
         role = self._role
         form = {
             "Action": "AssumeRole",
@@ -96,7 +102,7 @@ class AssumeRole:
             "RoleArn": role.arn,
             "RoleSessionName": name,
             "DurationSeconds": str(duration_s),
-            "Policy": policy_of(grants, partition=role.partition, kms_key=role.kms_key),
+            "Policy": policy_of(grants, partition=role.partition, kms_key=role.kms_key, listing=listing),
             **({} if role.external_id is None else {"ExternalId": role.external_id}),
         }
         body, url = urlencode(form).encode(), f"{role.endpoint}/"

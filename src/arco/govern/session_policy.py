@@ -24,6 +24,13 @@ _ACTIONS = {
     ],
 }
 _KEY_ACTIONS = {Access.READ: ["kms:Decrypt"], Access.WRITE: ["kms:Decrypt", "kms:GenerateDataKey"]}
+LISTS_ITS_OWN = "StringLike"
+LISTS_OR_SAYS_NO_PREFIX = "StringLikeIfExists"
+"""Amazon says of a name that is not there that it is not, instead of that it is forbidden, only to who may list with no prefix.
+
+Spark's connector looks for names before it writes them. Who has such a session can list names of the whole bucket by saying no
+prefix; it reads none of them. Not every other store knows the word, and those that are tried here do without.
+"""
 _SPECIAL = {"*": "${*}", "?": "${?}", "$": "${$}"}
 
 
@@ -32,7 +39,9 @@ def session_policy(place: ValidatedPlace, access: Access, *, partition: str = "a
     return policy_of((Grant(place, access),), partition=partition, kms_key=kms_key)
 
 
-def policy_of(grants: Sequence[Grant], *, partition: str = "aws", kms_key: str | None = None) -> str:
+def policy_of(
+    grants: Sequence[Grant], *, partition: str = "aws", kms_key: str | None = None, listing: str = LISTS_ITS_OWN
+) -> str:
     """The document for several places of one bucket, each with its own access."""
     buckets = {one.place.bucket for one in grants}
     if len(buckets) != 1:
@@ -40,14 +49,15 @@ def policy_of(grants: Sequence[Grant], *, partition: str = "aws", kms_key: str |
     bucket = f"arn:{partition}:s3:::{literal(buckets.pop())}"
     accesses = [access for access in Access if any(one.access is access for one in grants)]
     statements: list[dict[str, Any]] = [
-        {"Effect": "Allow", "Action": _ACTIONS[access], "Resource": _below(bucket, grants, access)} for access in accesses
+        {"Effect": "Allow", "Action": _ACTIONS[access], "Resource": [f"{bucket}/{one}" for one in _files(grants, access)]}
+        for access in accesses
     ]
     statements.append(
         {
             "Effect": "Allow",
             "Action": ["s3:ListBucket"],
             "Resource": [bucket],
-            "Condition": {"StringLike": {"s3:prefix": [f"{literal(path)}/*" for path in _outermost(grants)]}},
+            "Condition": {listing: {"s3:prefix": _files(grants)}},
         }
     )
     if kms_key is not None:
@@ -59,14 +69,10 @@ def policy_of(grants: Sequence[Grant], *, partition: str = "aws", kms_key: str |
     return document
 
 
-def _below(bucket: str, grants: Sequence[Grant], access: Access) -> list[str]:
-    return [f"{bucket}/{literal(path)}/*" for path in _outermost([one for one in grants if one.access is access])]
-
-
-def _outermost(grants: Sequence[Grant]) -> list[str]:
-    """The folders, each once, without those that lie in another of them."""
-    paths = sorted({one.place.path for one in grants})
-    return [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
+def _files(grants: Sequence[Grant], access: Access | None = None) -> list[str]:
+    """Patterns of the files that are meant, each once, without those that another of them covers."""
+    found = sorted({one.beginning for one in grants if access is None or one.access is access})
+    return [f"{literal(one)}*" for one in found if not any(one.startswith(other) for other in found if other != one)]
 
 
 def _too_long(characters: int, places: int) -> InvalidInput:

@@ -30,10 +30,16 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What may be done in one place."""
+    """What may be done in one place. `stem`: also in folders beside it whose names begin with its name."""
 
     place: ValidatedPlace
     access: Access
+    stem: bool = False
+
+    @property
+    def beginning(self) -> str:
+        """What the names of all files begin with that are meant."""
+        return self.place.path if self.stem else f"{self.place.path}/"
 
 
 @dataclass(frozen=True, slots=True)

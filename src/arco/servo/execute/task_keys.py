@@ -1,7 +1,8 @@
 """Keys for one attempt: they read what it reads, write to its own directory of its output's table, and open nothing else.
 
     inputs         read    the folder of each table, and of each set of files in the root's bucket
-    output         write   data/{materialization}/{attempt}, and beside it where rows go that stay of files that are replaced
+    output         write   data/{materialization}/{attempt}…: its directory, and beside it the one of rows that stay of files
+                           that are replaced
                    read    the folder of the table, only where rows of it may have to stay
     set aside      write   data/{materialization}/{attempt} of the table for such rows
 
@@ -23,7 +24,7 @@ from arco.kernel.scope import Scope
 from arco.servo.execute.computing import Assignment, Room, Rooms
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.replacing import replaces_all
-from arco.servo.execute.target import directory_of, kept_beside
+from arco.servo.execute.target import directory_of
 from arco.servo.sdk.definitions import WriteMode
 
 _OPTIONS = {
@@ -73,7 +74,7 @@ class TaskKeys:
         found = [Grant(place, Access.READ) for place in (*self._tables(given), *self._files(given))]
         found += self._output(given, rooms.output)
         if rooms.aside is not None:
-            found += self._writes(given, rooms.aside, keeps=False)
+            found.append(self._writes(given, rooms.aside))
         return tuple(found)
 
     def _tables(self, given: Assignment) -> list[ValidatedPlace]:
@@ -94,18 +95,16 @@ class TaskKeys:
         return [self.validation.beside_the_root(_folder(names)) for names in own if names]
 
     def _output(self, given: Assignment, room: Room) -> list[Grant]:
-        asset = given.asset
-        keeps = asset.write.mode is not WriteMode.APPEND and not replaces_all(asset, {})
-        found = self._writes(given, room, keeps=keeps)
-        if keeps and room.table is not None:
+        found, asset = [self._writes(given, room)], given.asset
+        if room.table is not None and asset.write.mode is not WriteMode.APPEND and not replaces_all(asset, {}):
             found.append(Grant(self._place(room), Access.READ))
         return found
 
-    def _writes(self, given: Assignment, room: Room, *, keeps: bool) -> list[Grant]:
+    def _writes(self, given: Assignment, room: Room) -> Grant:
+        """The directory of the attempt, and what begins with its name: that is where rows go that stay. (Of ten attempts the
+        first could also write where the tenth does: policies are short.)"""
         directory = directory_of(room.location, room.properties, given.materialization_id, given.attempt)
-        folders = (directory, kept_beside(directory)) if keeps else (directory,)
-        place = self._place(room)
-        return [Grant(self.validation.within(place, one), Access.WRITE) for one in folders]
+        return Grant(self.validation.within(self._place(room), directory), Access.WRITE, stem=True)
 
     def _place(self, room: Room) -> ValidatedPlace:
         return self.validation.table(self.scope, room.uuid, _Lies(room.location, dict(room.properties)))

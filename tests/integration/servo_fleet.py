@@ -31,6 +31,10 @@ class Fleet:
     folder: Path
     processes: list[Process] = field(default_factory=list)
     started: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+    """What its processes find in their environment, beside what is there and the key that tasks are signed with."""
+    options: list[str] = field(default_factory=list)
+    """Options of the store for whoever looks at it from here, where the project's file does not say them."""
 
     def write(self, toml: str, assets: str) -> None:
         (self.folder / "assets").mkdir(parents=True)
@@ -41,7 +45,7 @@ class Fleet:
         """A command, to its end."""
         command = self._words((sys.executable, "-c", _SHELL), *words)
         ended = subprocess.run(
-            command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, env=_environment(), timeout=COMMAND_S_MAX
+            command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, env=self._environment(), timeout=COMMAND_S_MAX
         )
         return ended.stdout
 
@@ -58,7 +62,7 @@ class Fleet:
                 cwd=REPOSITORY,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=_environment(),
+                env=self._environment(),
                 start_new_session=True,
             )
         self.processes.append(process)
@@ -98,7 +102,7 @@ class Fleet:
         return [self.dismiss(one) for one in reversed(self.processes[:])]
 
     async def state(self, run: RunId) -> RunState:
-        async with opened(read_project(str(self.folder)).where(None, [])) as home:
+        async with opened(read_project(str(self.folder)).where(None, self.options)) as home:
             parts = home.catalog.parts
             return (await open_run(parts.tier1.store, parts.scope, run, parts.clock, parts.entropy)).log.state
 
@@ -111,6 +115,6 @@ class Fleet:
     def ended(self, run: RunId) -> RunState:
         return self.until(run, lambda state: state.is_finished)
 
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "ARCO_ROOT"} | {"ARCO_TASK_KEY": KEY}
+    def _environment(self) -> dict[str, str]:
+        found = {name: value for name, value in os.environ.items() if name != "ARCO_ROOT"}
+        return found | {"ARCO_TASK_KEY": KEY} | self.environment

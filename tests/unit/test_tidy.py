@@ -24,7 +24,6 @@ SPARK_FILES = (
                 "arrow_writer",
                 "checks",
                 "code",
-                "executor",
                 "failures",
                 "filters",
                 "guard",
@@ -34,7 +33,7 @@ SPARK_FILES = (
                 "own_rows",
                 "plans",
             ),
-            *("quarantine", "read", "rewrite", "sql", "transforms", "types", "verdicts", "write"),
+            *("quarantine", "read", "rewrite", "sql", "task", "transforms", "types", "verdicts", "write"),
         )
     ),
 )

@@ -78,11 +78,16 @@ class Staging:
         self._tables = tables
         self._allowed = allowed
 
-    async def stage(self, levels: Levels, request: CreateTable, key: RequestKey) -> TableMetadata:
-        """The metadata of a table that does not exist yet. Nothing of it is visible."""
+    async def stage(
+        self, levels: Levels, request: CreateTable, key: RequestKey, identity: str | None = None
+    ) -> TableMetadata:
+        """The metadata of a table that does not exist yet. Nothing of it is visible.
+
+        `identity`: one that was made for this table alone and a short while ago; by default it is made now.
+        """
 
         async def begin() -> Marker:
-            return self._tables.first_marker(key, self._tables.new_identity())
+            return self._tables.first_marker(key, identity or self._tables.new_identity())
 
         async def act(marker: Marker) -> Answer:
             staged = _Staged(marker.table_uuid or "", marker.minted_ms)

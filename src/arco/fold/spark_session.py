@@ -53,6 +53,7 @@ START: Mapping[str, str] = {
 }
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
+_SECRET = (".access.key", ".secret.key", ".session.token")
 _CATALOGS = "spark.sql.catalog."  # Spark looks for a catalog's settings when it is first named
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _CONNECT_HINT = "pip install 'arco[connect]' brings what it needs"
@@ -276,8 +277,7 @@ def _started(settings: SparkSettings, words: Mapping[str, str], root: str) -> Se
         builder = builder.config(word, value)
     try:
         with deaf_to_interruptions():
-            if settings.log_file is not None:
-                _launch(words, settings.log_file)
+            _launch(words, settings.log_file)
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise explained(str(error), settings.log_file) from error
@@ -287,14 +287,21 @@ def _started(settings: SparkSettings, words: Mapping[str, str], root: str) -> Se
     return Session(spark, ours=True, is_connect=False, settings=settings, modules=modules)
 
 
-def _launch(words: Mapping[str, str], log_file: Path) -> None:
-    """Start Spark's process, if there is none yet, with a file for its own words: ours stay where they are."""
+def _launch(words: Mapping[str, str], log_file: Path | None) -> None:
+    """Start Spark's process, if there is none yet, where there is a file for its own words with that: ours stay where they are.
+
+    What it is started with shows in the list of processes: it hears of keys afterwards, with all other settings.
+    """
     if SparkContext._gateway is not None:
         return
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("wb") as log:
-        conf = SparkConf(loadDefaults=False).setAll(list(words.items()))
-        gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+    shown = [(word, value) for word, value in words.items() if not word.endswith(_SECRET)]
+    conf = SparkConf(loadDefaults=False).setAll(shown)
+    if log_file is None:
+        gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
+    else:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("wb") as log:
+            gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 

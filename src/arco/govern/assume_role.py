@@ -1,4 +1,4 @@
-"""Credentials on S3: AssumeRole, with a session policy that holds the session to the files of one table.
+"""Credentials on S3: AssumeRole, with a session policy that holds the session to the files of one table, or of one task.
 
 What a session may do is what the role may do and its policy says, both. So the role is given the root's bucket, and every
 session one folder of it.
@@ -6,17 +6,17 @@ session one folder of it.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree as ET
 
 from arco.govern.aws_signature import AwsKeys, signed_form
 from arco.govern.places import ValidatedPlace
-from arco.govern.session_policy import session_policy
+from arco.govern.session_policy import LISTS_ITS_OWN, LISTS_OR_SAYS_NO_PREFIX, policy_of
 from arco.govern.token_services import Ask, Send, Told, check_told
-from arco.govern.vending import Access, Credential
+from arco.govern.vending import Access, Credential, Grant
 from arco.kernel.clock import Clock
 from arco.kernel.errors import InvalidInput, StoreRefused
 from arco.kernel.ids import clip
@@ -47,6 +47,11 @@ class Role:
         found = _ARN.fullmatch(self.arn)
         return found["partition"] if found else "aws"
 
+    @property
+    def is_amazons(self) -> bool:
+        host = urlsplit(self.endpoint).hostname or ""
+        return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
 
 class AssumeRole:
     """A vendor that asks the Security Token Service."""
@@ -61,7 +66,16 @@ class AssumeRole:
         self._clock = clock
 
     async def vend(self, place: ValidatedPlace, access: Access) -> Credential:
-        told = await self._send(self.request(place, access))
+        return await self._sent(self.request(place, access), f"{place.uri}/")
+
+    async def vend_together(self, grants: Sequence[Grant], about: str, duration_s: int) -> Credential:
+        """One session for several places, each with its own access. `about` is what it is for, such as a task."""
+        name = f"arco-task-{hashlib.sha256(about.encode()).hexdigest()[:32]}"
+        listing = LISTS_OR_SAYS_NO_PREFIX if self._role.is_amazons else LISTS_ITS_OWN
+        return await self._sent(self._form(grants, name, duration_s, listing), "")
+
+    async def _sent(self, ask: Ask, prefix: str) -> Credential:
+        told = await self._send(ask)
         fields = _fields(told)
         check_told(told, _SERVICE, _reason(fields))
         try:
@@ -74,18 +88,22 @@ class AssumeRole:
         except (KeyError, ValueError):
             raise StoreRefused(f"{_SERVICE} answered with something that is no credential") from None
         plain = {"s3.session-token-expires-at-ms": str(expires_ms), "client.region": self._role.region}
-        return Credential(f"{place.uri}/", secrets, plain, expires_ms)
+        return Credential(prefix, secrets, plain, expires_ms)
 
     def request(self, place: ValidatedPlace, access: Access) -> Ask:
         """The form that is posted. A session is named after its table, so that the cloud's own log tells them apart."""
+        name = f"arco-{access.value}-{hashlib.sha256(place.uri.encode()).hexdigest()[:32]}"
+        return self._form((Grant(place, access),), name, self._role.duration_s)
+
+    def _form(self, grants: Sequence[Grant], name: str, duration_s: int, listing: str = LISTS_ITS_OWN) -> Ask:
         role = self._role
         form = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
             "RoleArn": role.arn,
-            "RoleSessionName": f"arco-{access.value}-{hashlib.sha256(place.uri.encode()).hexdigest()[:32]}",
-            "DurationSeconds": str(role.duration_s),
-            "Policy": session_policy(place, access, partition=role.partition, kms_key=role.kms_key),
+            "RoleSessionName": name,
+            "DurationSeconds": str(duration_s),
+            "Policy": policy_of(grants, partition=role.partition, kms_key=role.kms_key, listing=listing),
             **({} if role.external_id is None else {"ExternalId": role.external_id}),
         }
         body, url = urlencode(form).encode(), f"{role.endpoint}/"

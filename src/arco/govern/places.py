@@ -14,13 +14,14 @@ What must never enter: a way to make a place out of text, and a check that looks
 from dataclasses import InitVar, dataclass
 from typing import final
 
-from arco.catalog.locations import Locations
+from arco.catalog.locations import Locations, normal_uri
 from arco.iceberg.guardrails import Placed, effective_locations
 from arco.iceberg.locations import is_winding
 from arco.kernel.errors import AccessDenied, BrokenInvariant, InvalidInput
 from arco.kernel.ids import TableUuid, clip
 from arco.kernel.scope import Scope
 from arco.storage.keys import Slug, table_folder, tables_folder
+from arco.storage.port import objection
 from arco.storage.roots import Root
 
 _PROOF = object()
@@ -57,6 +58,28 @@ class Validation:
                 raise _denied(setting, place)
         path = f"{self._root.path}/{own}".strip("/")
         return ValidatedPlace(self._locations.uri(own), self._root.bucket, path, _PROOF)
+
+    def within(self, place: ValidatedPlace, uri: str) -> ValidatedPlace:
+        """A folder inside a place that was validated: less than it."""
+        key = self._key("folder", uri)
+        path = f"{self._root.path}/{key}".strip("/")
+        if not path.startswith(f"{place.path}/"):
+            raise _denied("folder", uri)
+        return ValidatedPlace(self._locations.uri(key), self._root.bucket, path, _PROOF)
+
+    def beside_the_root(self, uri: str) -> ValidatedPlace:
+        """A folder of the root's bucket that is none of the root's: of files that others put there."""
+        plain, bucket = uri.rstrip("/"), f"{self._root.kind}://{self._root.bucket}/"
+        path = normal_uri(plain).removeprefix(bucket)
+        root = self._root.path
+        if is_winding(plain) or not normal_uri(plain).startswith(bucket) or not path or objection(path) is not None:
+            raise _denied("folder", uri)
+        if not root or f"{path}/".startswith(f"{root}/") or root.startswith(f"{path}/"):
+            raise AccessDenied(
+                f"no credentials for files in {clip(uri)}: it is in the root, where tables and the catalog lie",
+                hint="put files that are read beside the root",
+            )
+        return ValidatedPlace(f"{bucket}{path}", self._root.bucket, path, _PROOF)
 
     def _own_folder(self, scope: Scope, uuid: str, location: str) -> str:
         """The key of the folder that was made for this table. Its slug says nothing; its identity does."""

@@ -29,6 +29,20 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What may be done in one place. `stem`: also in folders beside it whose names begin with its name."""
+
+    place: ValidatedPlace
+    access: Access
+    stem: bool = False
+
+    @property
+    def beginning(self) -> str:
+        """What the names of all files begin with that are meant."""
+        return self.place.path if self.stem else f"{self.place.path}/"
+
+
+@dataclass(frozen=True, slots=True)
 class Credential:
     """Properties for clients, secret ones apart. `expires_ms` is None if nobody knows of an end: then `mark` says which it is,
     in a word that changes with it and says nothing of it.

@@ -499,6 +499,13 @@ TASK_LOG_LINES_MAX = 10_000
 TASK_LOG_LINE_CHARS_MAX = 4_000
 TASK_LOG_EVERY_S = 5.0
 
+# A task in a process of its own: bytes of one message to or from it, lines that are kept of what it said last, how long what it
+# said before its end may take to arrive, and characters of one word of its own that is believed.
+TASK_MESSAGE_BYTES_MAX = 256 * 1024 * 1024
+TASK_LAST_WORDS_MAX = 20
+TASK_LAST_WORDS_S = 2.0
+TASK_WORD_CHARS_MAX = 2_000
+
 # Spark: how long somebody at the address of a cluster may take to answer, and then to say hello; when people hear that no
 # executor has taken a task; and the modules of a project that are sent along.
 SPARK_REACH_S = 5.0

@@ -7,7 +7,7 @@ take turns, so that the second finds what the first created; of several processe
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -23,12 +23,14 @@ from arco.ledger.run_entries import StagedCommit
 from arco.quality.compatibility import Compatibility, verdict
 from arco.quality.schemas import Schema, mismatches
 from arco.servo.deploy.schemas import RegisteredSchema
+from arco.servo.execute.computing import Room
 from arco.servo.execute.layout import partition_spec, sort_order
 from arco.servo.execute.output_schema import Missing, merge, with_new_ids
 from arco.servo.execute.publish import SOURCE, evolved
 from arco.servo.schedule.staged_tables import with_staged
 from arco.servo.sdk.definitions import AssetDefinition, WriteMode
 from arco.servo.sdk.tables import TableName
+from arco.storage.keys import Slug
 
 _AUTHOR = Author(SOURCE.principal)
 
@@ -92,15 +94,17 @@ class Destinations:
         whole: bool = False,
         plain: bool = False,
         declared: RegisteredSchema | None = None,
+        identity: str | None = None,
     ) -> Destination:
         """Where an output with these columns goes, given the table as it is. `declared` is its schema as it was deployed.
 
         `whole`: it replaces everything, so that columns may go too. `plain`: a table beside the asset's own, without its layout.
+        `identity` is the one that a new table gets, where it was given out before.
         """
         if base is None:
             if not plain:
                 await self._refuse_without_its_past(asset)
-            return await self._staged(asset, name, output, plain=plain)
+            return await self._staged(asset, name, output, plain=plain, identity=identity)
         try:
             merged = merge(
                 base.current_schema,
@@ -135,7 +139,16 @@ class Destinations:
                     hint=f"take it along: arco rename {former} {asset.key}; to begin anew, leave renamed_from out",
                 )
 
-    async def _staged(self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool) -> Destination:
+    def room(self, name: TableName, table: TableMetadata | None, properties: Mapping[str, str]) -> Room:
+        """Where an output will lie before anything is known of it: with the table that is there, or where its new one will."""
+        if table is not None:
+            return Room(table.table_uuid, table.location, table.properties, table)
+        uuid = self._catalog.tables.new_identity()
+        return Room(uuid, self._catalog.tables.own_location(Slug.from_name(name[1]), uuid), properties, None)
+
+    async def _staged(
+        self, asset: AssetDefinition, name: TableName, output: JsonObject, *, plain: bool, identity: str | None
+    ) -> Destination:
         levels, table = name
         schema = with_new_ids(output)
         request = CreateTable(
@@ -148,7 +161,7 @@ class Destinations:
         for depth in range(1, len(levels) + 1):
             await self._need_namespace(levels[:depth])
         key = self._catalog.parts.markers.request_key(None, "stage", "")
-        staged = await self._catalog.staging.stage(levels, request, key)
+        staged = await self._catalog.staging.stage(levels, request, key, identity)
         return Destination(name, staged, staged, None, creates=True)
 
     async def _need_namespace(self, levels: tuple[str, ...]) -> None:

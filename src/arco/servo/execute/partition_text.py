@@ -10,6 +10,8 @@ reads them.
 from decimal import Decimal
 from typing import Any
 
+from arco.iceberg.schemas import columns_by_id
+from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import BrokenInvariant
 
 NULL = "n"
@@ -29,6 +31,22 @@ def column_name(place: int) -> str:
 def is_number(kind: str) -> bool:
     """Whether values of a type are hidden columns of whole numbers; otherwise they are texts."""
     return kind not in {"string", "binary"} and not kind.startswith("decimal")
+
+
+def kind_of(transform: str, source: str) -> str:
+    """The type of a partition field's values: of a transform of a column of a type."""
+    if transform.startswith("truncate") or transform == "identity":
+        return source.replace(" ", "")
+    return {"day": "date", "void": "void"}.get(transform, "int")
+
+
+def kinds_of(spec: JsonObject, schema: JsonObject) -> list[str]:
+    """The types of a spec's fields, in order. A field whose column is gone has no value any more."""
+    found = columns_by_id(schema)
+    return [
+        kind_of(field["transform"], found[field["source-id"]].type) if field["source-id"] in found else "void"
+        for field in spec["fields"]
+    ]
 
 
 def parse_value(kind: str, text: str) -> Any:

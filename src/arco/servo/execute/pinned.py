@@ -16,6 +16,7 @@ from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import PlannedInput, PlannedTask
 from arco.servo.plan.versions import Versions
+from arco.servo.sdk.definitions import InputDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,17 @@ class Pinned:
     needed: PartitionSet
     snapshot_id: int | None
     versions: Versions
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """A table that is read: its definition as an input, what was pinned, and its metadata now."""
+
+    given: InputDefinition
+    pinned: Pinned
+    partitioning: Partitioning
+    table: TableMetadata | None
+    since: int | None = None
 
 
 def pin(

@@ -23,10 +23,13 @@ from arco.ledger.run_state import RunState
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment
 from arco.servo.deploy.table_columns import columns_of_tables
+from arco.servo.execute.computing import Compute
 from arco.servo.execute.connect_limits import refuse_what_connect_lacks
 from arco.servo.execute.deferring import gathered
 from arco.servo.execute.file_access import file_io
 from arco.servo.execute.gathering import load_snapshot, store_snapshot
+from arco.servo.execute.in_session import InSession
+from arco.servo.execute.isolated import Isolated, Isolation
 from arco.servo.execute.moved import moved_since
 from arco.servo.execute.pooling import needs_of
 from arco.servo.execute.publish import SOURCE
@@ -274,27 +277,40 @@ class Pipeline:
     ) -> RunState:
         threads = SparkThreads(session, _slots(started))
         try:
-            executor = self.executor(started, deployment, snapshot, threads)
+            executor = self.executor(started, deployment, snapshot, self.in_session(threads))
             async with self._driver(started, deployment, executor, seize=seize) as driver:
                 return await self._until_done(driver)
         finally:
             threads.close()
 
+    def in_session(self, threads: SparkThreads) -> InSession:
+        """Tasks computed in the session of this process, with the keys that it has."""
+        return InSession(threads, file_io(self.options), self.project.folder, self.root)
+
+    def apart(self, how: Isolation, started: Started, snapshot: PlanningSnapshot) -> Isolated:
+        """Tasks of one run computed in processes of their own, with keys of their own."""
+        return Isolated(
+            how=how,
+            code_version=self.project.code_version,
+            parameters=started.plan.spec.parameters,
+            snapshot=snapshot,
+            spark=self.spark,
+            root=self.root,
+            io=file_io(self.options),
+        )
+
     def executor(
-        self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, threads: SparkThreads
+        self, started: Started, deployment: Deployment, snapshot: PlanningSnapshot, compute: Compute
     ) -> SparkExecutor:
         """What executes the tasks of one run."""
         world = World(overridden(self.project.graph, started.plan.spec.parameters), snapshot)
         bench = Bench(
             catalog=self.catalog,
-            io=file_io(self.options),
-            threads=threads,
+            compute=compute,
             world=world,
             plan=started.plan,
             asset_ids=_asset_ids(deployment),
             schemas={key: one.schema for key, one in deployment.assets.items() if one.schema is not None},
-            folder=self.project.folder,
-            root=self.root,
             state=lambda: started.log.state,
             elsewhere=self._elsewhere(started.plan),
         )

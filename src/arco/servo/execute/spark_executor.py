@@ -7,26 +7,22 @@ Everything before `stage` is invisible and repeatable; files of an attempt that 
 in the run's log before the commit is sent, with the key that it is sent with, so that anybody can settle it. A first commit
 creates the table with its rows; an output that its gate holds back is committed to a branch of its own, and main stays as it is.
 
-What must never enter: deciding what runs, and any other way to commit than the catalog's.
+The code of an asset is run by whoever computes (`computing.py`), and never here: where tasks have processes of their own, this
+one has the keys of the whole root. What must never enter: deciding what runs, running an asset's code, and any other way to
+commit than the catalog's.
 """
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.io import FileIO
-from pyspark.sql import DataFrame, SparkSession
-
 from arco.catalog.catalog import Catalog
-from arco.fold.spark_threads import SparkThreads
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.kernel.asset_key import AssetKey
-from arco.kernel.errors import Fenced
+from arco.kernel.errors import Conflict, Fenced
 from arco.ledger.failure_kinds import Category
 from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.ledger.run_entries import Failure, RowsAside, StagedCommit
@@ -34,36 +30,24 @@ from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
 from arco.servo.deploy.schemas import RegisteredSchema
 from arco.servo.execute.attempt_log import AttemptLog
+from arco.servo.execute.computing import Assignment, Compute, Computed, Room, Rooms, Stored, TaskRefused
 from arco.servo.execute.data_files import Written
-from arco.servo.execute.outputs import Destination, Destinations, refuse_other_columns
-from arco.servo.execute.partition_filters import where
-from arco.servo.execute.pinned import pin
+from arco.servo.execute.outputs import Destination, Destinations
+from arco.servo.execute.pinned import TableInput, pin
 from arco.servo.execute.provenance import Made, checks_of, events, summary
 from arco.servo.execute.publish import Publication, Publisher, published_before
-from arco.servo.execute.snapshots import Append, AppendNext, Change, ReplaceAll
-from arco.servo.execute.spark_code import computed
+from arco.servo.execute.replacing import replaces_all
+from arco.servo.execute.snapshots import Append, AppendNext, Change
 from arco.servo.execute.spark_failures import said_of
-from arco.servo.execute.spark_guard import Guard, is_worth_watching
-from arco.servo.execute.spark_inputs import Frames, TableInput, frames
-from arco.servo.execute.spark_own_rows import refuse_outside, without_what_lies_between
-from arco.servo.execute.spark_plans import refuse_undeclared, tables_and_files_read
-from arco.servo.execute.spark_quarantine import Split, Stamp, split
-from arco.servo.execute.spark_read import open_files
-from arco.servo.execute.spark_rewrite import merge_by_key, replace_matching
-from arco.servo.execute.spark_types import iceberg_schema, spark_schema
-from arco.servo.execute.spark_write import write
 from arco.servo.execute.staging_together import StagingTogether, refused_together
 from arco.servo.execute.standing import ancestors
-from arco.servo.execute.target import Target
-from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.document import Plan, PlannedInput, PlannedTask
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.executor import Attempt, Commit, Done, Failed, Outcome, Output
 from arco.servo.schedule.publish_keys import aside_of, snapshot_id
 from arco.servo.schedule.staged_tables import TableMoved
 from arco.servo.schedule.together import AGAIN
-from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind, WriteMode
-from arco.servo.sdk.run_context import RunContext
+from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
 from arco.servo.sdk.tables import TableName, quarantine_of, table_of
 
 OPERATION = "publish"
@@ -76,14 +60,11 @@ class Bench:
     """What every attempt of a run works with."""
 
     catalog: Catalog
-    io: FileIO
-    threads: SparkThreads
+    compute: Compute
     world: World
     plan: Plan
     asset_ids: Mapping[str, str]
     schemas: Mapping[str, RegisteredSchema]
-    folder: Path
-    root: str
     state: Callable[[], RunState]
     elsewhere: Mapping[str, Catalog] = field(default_factory=dict)
     """Other workspaces that inputs are read from, by their warehouses. Nothing is written there."""
@@ -94,7 +75,7 @@ class Bench:
 
 
 class SparkExecutor:
-    """Runs tasks of one run in one Spark session."""
+    """Runs tasks of one run, on a Spark of whoever computes."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -111,6 +92,8 @@ class SparkExecutor:
             raise
         except TableMoved as moved:
             return Failed(Failure(kind=Category.UPSTREAM.value, message=str(moved), hint=AGAIN, severity="warning"))
+        except TaskRefused as refused:
+            return Failed(refused.failure)
         except Exception as error:  # noqa: BLE001 - whatever the asset's code raises is how the attempt ended
             log.failed(error)
             return Failed(said_of(error))
@@ -118,25 +101,22 @@ class SparkExecutor:
             await log.flush()
 
 
-@dataclass(slots=True)
-class _Computed:
-    """What the code made, and what it read beside its inputs. Rows are computed already only if some are set aside."""
+@dataclass(frozen=True, slots=True)
+class _Ears:
+    """What is told of an attempt, to its heartbeats and its log."""
 
-    frames: Frames
-    split: Split
-    schema: dict[str, Any]
-    external: tuple[str, ...]
+    attempt: Attempt
+    log: AttemptLog
 
+    def progress(self, facts: Mapping[str, Any]) -> None:
+        self.attempt.progress(facts)
+        self.log.flush_soon()
 
-@dataclass(slots=True)
-class _Stored:
-    """What was written and checked."""
+    def say(self, text: str, level: str = "info") -> None:
+        self.log.say(text, level)
 
-    new: Written
-    everything: Written
-    change: Change
-    aside: Written | None
-    results: tuple[Any, ...]
+    def listening(self) -> AbstractContextManager[None]:
+        return self.log.listening()
 
 
 @dataclass(slots=True)
@@ -149,35 +129,43 @@ class _Work:
     attempt: Attempt
     log: AttemptLog
     asset: AssetDefinition = field(init=False)
-    selected: PartitionSet = field(init=False)
     started_ms: int = field(init=False)
-    loop: asyncio.AbstractEventLoop | None = None
-    session: SparkSession | None = None
 
     def __post_init__(self) -> None:
-        world = self.bench.world
-        self.asset = world.graph.assets[AssetKey.parse(self.task.asset)]
-        self.selected = world.partitioning(self.asset.key).read(self.task.partitions)
+        self.asset = self.bench.world.graph.assets[AssetKey.parse(self.task.asset)]
         self.started_ms = self.bench.catalog.parts.clock.now_ms()
 
     async def go(self) -> Outcome:
         tables, files = await self._inputs()
-        done = await self._in_spark("reading", lambda: self._compute(tables, files))
-        try:
-            async with self.destinations.turn(table_of(self.asset)) as table, self._aside_place(done) as aside:
-                whole = self._replaces_all(done.frames)
-                place = await self.destinations.of(
-                    self.asset,
-                    table_of(self.asset),
-                    table,
-                    done.schema,
-                    whole=whole,
-                    declared=self.bench.schemas.get(str(self.asset.key)),
-                )
-                stored = await self._in_spark("writing", lambda: self._store(done, place, aside))
-                return await self._publish(tables, files, done, place, aside, stored)
-        finally:
-            done.split.release()
+        given, name = self._assignment(tables, files), table_of(self.asset)
+        async with AsyncExitStack() as held:
+            rooms = await self._rooms(given, held) if self.bench.compute.wants_rooms else None
+            work = await held.enter_async_context(self.bench.compute.begun(given, rooms, _Ears(self.attempt, self.log)))
+            done = await work.computed()
+            table = await held.enter_async_context(self.destinations.turn(name)) if rooms is None else rooms.output.table
+            aside = await held.enter_async_context(self._aside_place(done, None if rooms is None else rooms.aside))
+            place = await self.destinations.of(
+                self.asset,
+                name,
+                table,
+                done.schema,
+                whole=replaces_all(self.asset, done.full_reads),
+                declared=self.bench.schemas.get(str(self.asset.key)),
+                identity=None if rooms is None else rooms.output.uuid,
+            )
+            stored = await work.stored(place.written, None if aside is None else aside.written)
+            return await self._publish(tables, files, done, place, aside, stored)
+
+    async def _rooms(self, given: Assignment, held: AsyncExitStack) -> Rooms:
+        """Where the output will lie. Of tasks that would create one table the second begins when the first has done so: what
+        it may write to is the place of its own table and no other."""
+        name = table_of(self.asset)
+        table = await held.enter_async_context(self.destinations.turn(name))
+        output = self.destinations.room(name, table, dict(self.asset.write.properties))
+        if not given.sets_rows_aside:
+            return Rooms(output, None)
+        beside = quarantine_of(self.asset)
+        return Rooms(output, self.destinations.room(beside, await self.destinations.load(beside), {}))
 
     # Inputs
 
@@ -187,6 +175,19 @@ class _Work:
         files = [(one, what) for one, what in given if one.kind is InputKind.FILES]
         tables = await asyncio.gather(*(self._table(*one) for one in given if one[0].kind is not InputKind.FILES))
         return list(tables), files
+
+    def _assignment(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> Assignment:
+        return Assignment(
+            run=self.attempt.run,
+            task=self.task,
+            attempt=self.attempt.number,
+            materialization_id=self.attempt.materialization_id,
+            asset=self.asset,
+            partitioning=self.bench.world.partitioning(self.asset.key),
+            tables=tuple(tables),
+            files=tuple(files),
+            at_ms=self.bench.world.snapshot.at_ms,
+        )
 
     async def _table(self, given: InputDefinition, planned: PlannedInput) -> TableInput:
         world, upstream = self.bench.world, given.asset
@@ -198,138 +199,29 @@ class _Work:
         pinned = pin(planned, partitioning, self.tasks, self.bench.state(), table)
         return TableInput(given, pinned, partitioning, table, planned.since)
 
-    # Spark
-
-    async def _in_spark(self, phase: str, work: Callable[[], Any]) -> Any:
-        group = f"{self.attempt.run}/{self.task.id}/{self.attempt.number}"
-
-        def progressed(found: Any) -> None:
-            counts = {} if found is None else {"tasks_done": found.tasks_done, "tasks": found.tasks}
-            self.attempt.progress({"phase": phase, **counts})
-            self.log.flush_soon()
-
-        def logged() -> Any:
-            with self.log.listening():
-                return work()
-
-        self.loop = asyncio.get_running_loop()
-        self.attempt.progress({"phase": phase})
-        self.log.say(phase)
-        return await self.bench.threads.call(group, f"{self.asset.key}: {phase}", logged, progressed)
-
-    def _spark(self) -> SparkSession:
-        """The attempt's own: what its code registers or sets there, code that runs at the same time does not see."""
-        if self.session is None:
-            self.session = self.bench.threads.session.apart(self.asset.spark)
-        return self.session
-
-    def _say(self, facts: Mapping[str, Any]) -> None:
-        """Progress from Spark's thread, said on the loop's own."""
-        if self.loop is not None:
-            self.loop.call_soon_threadsafe(self.attempt.progress, facts)
-
-    def _compute(self, tables: list[TableInput], files: list[tuple[InputDefinition, PlannedInput]]) -> _Computed:
-        spark = self._spark()
-        found = frames(spark, self.bench.io, self.asset, tables, files, self.bench.folder)
-        rows = computed(self.asset, found.inputs, self._context(spark))
-        schema = iceberg_schema(rows.schema)
-        refuse_other_columns(self.asset, schema)
-        partitioning = self.bench.world.partitioning(self.asset.key)
-        rows = without_what_lies_between(rows, schema, partitioning, self.selected, str(self.asset.key))
-        declared = {path for one in found.inputs.values() for path in tables_and_files_read(one).paths}
-        external = refuse_undeclared(rows, asset=self.asset, root=self.bench.root, declared=declared)
-        stamp = Stamp(str(self.attempt.run), self.task.id, self._logical_ms())
-        return _Computed(found, split(self.asset.checks, rows, stamp), schema, external)
-
-    def _context(self, spark: Any) -> RunContext:
-        return RunContext(
-            run_id=str(self.attempt.run),
-            asset=str(self.asset.key),
-            partitioning=self.bench.world.partitioning(self.asset.key),
-            selected=self.selected,
-            params=self.asset.parameters,
-            spark=spark,
-            logical_time_ms=self._logical_ms(),
-            attempt=self.attempt.number,
-        )
-
-    def _logical_ms(self) -> int:
-        return self.bench.world.snapshot.at_ms
-
-    def _store(self, done: _Computed, place: Destination, aside: Destination | None) -> _Stored:
-        spark, io = self._spark(), self.bench.io
-        target = Target.of(place.written, self.attempt.materialization_id, self.attempt.number)
-        guard = Guard(self.asset.checks, target.schema, logical_time_ms=self._logical_ms(), known=done.split.results)
-        good = done.split.good
-        new = write(guard.watch(good) if is_worth_watching(self._rows_expected(done.split)) else good, target, io)
-        kept = None
-        if aside is not None and done.split.bad is not None:
-            beside = Target.of(aside.written, self.attempt.materialization_id, self.attempt.number)
-            kept = write(done.split.bad, beside, io)
-        done.split.verify(new.rows, 0 if kept is None else kept.rows)
-        self._say({"phase": "checking", "rows": new.rows})
-
-        def read_back() -> DataFrame:
-            if not new.files:
-                return spark.createDataFrame([], spark_schema(target.schema, ids=False))
-            return open_files(spark, spark_schema(target.schema), [one.file_path for one in new.files])
-
-        results = guard.results(new, read_back, done.frames.checked)
-        everything, change = self._change(new, done.frames, place, target)
-        return _Stored(new, everything, change, kept, results)
-
-    def _rows_expected(self, split: Split) -> int | None:
-        """Those that were counted, or else those of the last publishes; None while there was none."""
-        return self.task.estimate.rows or None if split.rows is None else split.rows - split.rows_aside
-
-    def _change(self, new: Written, found: Frames, place: Destination, target: Target) -> tuple[Written, Change]:
-        """What the output does to the table, and the files that takes."""
-        spark, io = self._spark(), self.bench.io
-        if self._replaces_all(found):
-            return new, ReplaceAll()
-        match self.asset.write.mode:
-            case WriteMode.APPEND:
-                refuse_outside(spark, place.written, new, self._own_rows(target))
-                return new, AppendNext() if any(one.kind is InputKind.CHANGES for one in self.asset.inputs) else Append()
-            case WriteMode.MERGE:
-                rows = self._own_rows(target)
-                refuse_outside(spark, place.written, new, rows)
-                return merge_by_key(spark, place.written, io, new, self.asset.write.key, target, where=rows)
-            case _:
-                return replace_matching(spark, place.written, io, new, self._own_rows(target), target)
-
-    def _own_rows(self, target: Target) -> BooleanExpression:
-        """The rows of the partitions that the task makes."""
-        return where(self.bench.world.partitioning(self.asset.key), self.selected, target.schema, str(self.asset.key))
-
-    def _replaces_all(self, found: Frames) -> bool:
-        """Without partitions a replacement is of everything. So is an append that had to read what was appended before."""
-        mode = self.asset.write.mode
-        if mode is WriteMode.APPEND:
-            return bool(found.full_reads)
-        return mode is WriteMode.FULL or (mode is WriteMode.REPLACE and not self.asset.partitions.axes)
-
     # Publishing
 
     @asynccontextmanager
-    async def _aside_place(self, done: _Computed) -> AsyncIterator[Destination | None]:
+    async def _aside_place(self, done: Computed, room: Room | None) -> AsyncIterator[Destination | None]:
         """Where rows are set aside, if any are. Several tasks may be the first to do so: they take turns here, too."""
-        if done.split.bad is None:
+        if done.aside_schema is None:
             yield None
             return
         name = quarantine_of(self.asset)
         async with self.destinations.turn(name) as table:
-            schema = iceberg_schema(done.split.bad.schema)
-            yield await self.destinations.of(self.asset, name, table, schema, plain=True)
+            if room is not None and table is not None and table.table_uuid != room.uuid:
+                raise Conflict(f"the table {name[1]} was created meanwhile, and this attempt may not write to it")
+            identity = None if room is None else room.uuid
+            yield await self.destinations.of(self.asset, name, table, done.aside_schema, plain=True, identity=identity)
 
     async def _publish(
         self,
         tables: list[TableInput],
         files: list[tuple[InputDefinition, PlannedInput]],
-        done: _Computed,
+        done: Computed,
         place: Destination,
         aside: Destination | None,
-        stored: _Stored,
+        stored: Stored,
     ) -> Outcome:
         self.attempt.progress({"phase": "publishing", "rows": stored.new.rows})
         decision = decide(stored.results, self.asset.gate)
@@ -358,7 +250,7 @@ class _Work:
         read = {one.given.parameter: one.since for one in tables if one.given.kind is InputKind.CHANGES}
         return last is not None and any(last.get(parameter) != since for parameter, since in read.items())
 
-    async def _staged_together(self, place: Destination, aside: Destination | None, stored: _Stored, made: Made) -> Outcome:
+    async def _staged_together(self, place: Destination, aside: Destination | None, stored: Stored, made: Made) -> Outcome:
         """In an atomic run nothing is committed, and nothing is held back beside what is: one refusal is one for all."""
         if not made.decision.effect.main_moves:
             return Failed(refused_together(made.decision, made.failed_checks), checks_of(made))
@@ -414,9 +306,9 @@ class _Work:
         self,
         tables: list[TableInput],
         files: list[tuple[InputDefinition, PlannedInput]],
-        done: _Computed,
+        done: Computed,
         place: Destination,
-        stored: _Stored,
+        stored: Stored,
         decision: Any,
         branch: str | None,
     ) -> Made:
@@ -439,7 +331,7 @@ class _Work:
             input_workspaces={
                 one.given.parameter: one.pinned.planned.workspace for one in read if one.pinned.planned.workspace
             },
-            full_reads=dict(done.frames.full_reads),
+            full_reads=dict(done.full_reads),
             results=stored.results,
             decision=decision,
             snapshot_id=snapshot_id(self.attempt.run, self.attempt.task, self.attempt.number),
@@ -478,7 +370,7 @@ def _published_since(asset: str) -> Failure:
     return Failure(kind=Category.UPSTREAM.value, message=said, hint="plan again: arco run", severity="warning")
 
 
-def _output(stored: _Stored, made: Made) -> Output:
+def _output(stored: Stored, made: Made) -> Output:
     return Output(
         action=made.decision.action,
         commit=None,
@@ -489,7 +381,7 @@ def _output(stored: _Stored, made: Made) -> Output:
     )
 
 
-def _facts(stored: _Stored) -> dict[str, Any]:
+def _facts(stored: Stored) -> dict[str, Any]:
     return {
         "rows": stored.new.rows,
         "bytes": stored.new.size_bytes,

@@ -4,34 +4,21 @@ Rows appended since the last publish (`changes_of`) are read as such only where 
 otherwise all of it is read, and whoever writes the output hears why: rows that were there before would be appended twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyiceberg.io import FileIO
 from pyspark.sql import DataFrame, SparkSession
 
-from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, NotFound
 from arco.servo.execute.partition_filters import where
-from arco.servo.execute.pinned import Pinned
+from arco.servo.execute.pinned import TableInput
 from arco.servo.execute.spark_read import as_named, read_changes, read_table
 from arco.servo.execute.spark_types import spark_schema
 from arco.servo.execute.table_state import state_of
-from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.plan.document import PlannedInput
 from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKind
-
-
-@dataclass(frozen=True, slots=True)
-class TableInput:
-    """A table that is read: its definition as an input, what was pinned, and its metadata now."""
-
-    given: InputDefinition
-    pinned: Pinned
-    partitioning: Partitioning
-    table: TableMetadata | None
-    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +34,8 @@ def frames(
     spark: SparkSession,
     io: FileIO,
     asset: AssetDefinition,
-    tables: list[TableInput],
-    files: list[tuple[InputDefinition, PlannedInput]],
+    tables: Sequence[TableInput],
+    files: Sequence[tuple[InputDefinition, PlannedInput]],
     folder: Path,
 ) -> Frames:
     """Every input of a task. Changes are read as changes only if all of them can be."""

@@ -26,10 +26,9 @@ from arco.servo.execute.spark_read import open_files, read_scan
 from arco.servo.execute.spark_types import quoted, spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.table_state import state_of
-from arco.servo.execute.target import Target
+from arco.servo.execute.target import Target, kept_beside
 
 _FILE = "__arco_file"
-_KEPT = "kept"
 
 
 def merge_by_key(
@@ -87,7 +86,7 @@ def replace_matching(
 def _together(written: Written, kept: DataFrame, target: Target, io: FileIO, affected: frozenset[str]) -> Written:
     if not affected:
         return written
-    again = write(kept, replace(target, directory=f"{target.directory}-{_KEPT}"), io)
+    again = write(kept, replace(target, directory=kept_beside(target.directory)), io)
     return Written((*written.files, *again.files), written.rows + again.rows, written.size_bytes + again.size_bytes)
 
 

@@ -20,6 +20,7 @@ from arco.iceberg.schemas import columns_by_id
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.servo.execute.partition_text import kind_of
 from arco.servo.execute.spark_types import quoted
 
 _SEED_ZERO = -1693959553  # hash(this int) is 0
@@ -77,15 +78,15 @@ def transformed(transform: str, column: Column, kind: str, name: str) -> tuple[C
     plain = kind.replace(" ", "")
     width = _WITH_WIDTH.fullmatch(transform)
     if width is not None and width[1] == "bucket":
-        return _bucket(column, plain, int(width[2]), name), "int"
+        return _bucket(column, plain, int(width[2]), name), kind_of(transform, plain)
     if width is not None:
-        return _truncate(column, plain, int(width[2]), name), plain
+        return _truncate(column, plain, int(width[2]), name), kind_of(transform, plain)
     if transform == "identity":
         if plain in {"float", "double"}:
             raise _refusal(name, transform, plain, "one value can have several representations")
-        return column, plain
+        return column, kind_of(transform, plain)
     if transform in {"year", "month", "day", "hour"} and plain in _TIMES:
-        return _time(transform, column, plain, name), "date" if transform == "day" else "int"
+        return _time(transform, column, plain, name), kind_of(transform, plain)
     raise _refusal(name, transform, plain, "Spark has no equal of it")
 
 

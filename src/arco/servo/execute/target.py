@@ -1,5 +1,6 @@
 """Where an output goes: the schema it gets, how its files are laid out, and the directory of this attempt."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
@@ -43,10 +44,9 @@ class Target:
     ) -> Self:
         """The target of one attempt to write to a table, with the table's current schema, spec and order."""
         document = table.document
-        folder = table.properties.get(DATA_PATH_PROPERTY) or f"{table.location.rstrip('/')}/data"
         return cls(
             schema=table.current_schema,
-            directory=f"{folder.rstrip('/')}/{materialization}/{attempt}",
+            directory=directory_of(table.location, table.properties, materialization, attempt),
             spec=next(one for one in document["partition-specs"] if one["spec-id"] == table.default_spec_id),
             order=next(
                 (one for one in document["sort-orders"] if one["order-id"] == table.default_sort_order_id), UNSORTED
@@ -55,6 +55,17 @@ class Target:
             distribution=distribution,
             properties=table.properties,
         )
+
+
+def directory_of(location: str, properties: Mapping[str, str], materialization: MaterializationId, attempt: int) -> str:
+    """The directory of one attempt: no other attempt writes there."""
+    folder = properties.get(DATA_PATH_PROPERTY) or f"{location.rstrip('/')}/data"
+    return f"{folder.rstrip('/')}/{materialization}/{attempt}"
+
+
+def kept_beside(directory: str) -> str:
+    """Where rows go that stay, of files that an attempt replaces."""
+    return f"{directory}-kept"
 
 
 def rows_per_file(table: TableMetadata) -> int | None:

@@ -1,4 +1,5 @@
-"""A worker: one process with one Spark session that claims and executes tasks of whatever runs of its project are open.
+"""A worker: one process that claims and executes tasks of whatever runs of its project are open, in its own Spark session or,
+where tasks are kept apart, in a process each.
 
 A run that was planned for other code than this process has loaded is refused: its tasks would be made by code that nobody
 planned. What must never enter: how anything is shown, and any state that another worker would need.
@@ -14,7 +15,9 @@ from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_entries import Failure
 from arco.ledger.run_state import LOST_LEASE
 from arco.servo.deploy.manifest import Deployment
+from arco.servo.execute.computing import Compute
 from arco.servo.execute.gathering import load_snapshot
+from arco.servo.execute.isolated import Isolation
 from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.spark_executor import SparkExecutor
 from arco.servo.plan.document import PlannedTask
@@ -65,7 +68,10 @@ def unsealed(pipeline: Pipeline, started: Started, keys: EnvelopeKeys | None) ->
 
 
 class Worker:
-    """`keys`: with them only what a scheduler signed is run. `home` is the Spark session of this process."""
+    """`keys`: with them only what a scheduler signed is run. `home` is the Spark session of this process.
+
+    `apart`: tasks have processes of their own, with a Spark and keys of their own, and this process has none.
+    """
 
     def __init__(
         self,
@@ -76,12 +82,14 @@ class Worker:
         keys: EnvelopeKeys | None,
         told: Told,
         lease_s: float = TASK_LEASE_S,
+        apart: Isolation | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._lease_s = lease_s
         self._home = home
         self._slots = Slots(slots)
         self._keys = keys
+        self._apart = apart
         self._threads: SparkThreads | None = None
         self._is_without_spark = False
         parts = pipeline.catalog.parts
@@ -99,7 +107,8 @@ class Worker:
     async def serve(self, *, once: bool) -> None:
         """Until told to stop. Spark is started first: a worker that has none must not claim what others could run."""
         try:
-            self._threads = SparkThreads(await self._home.session(), self._slots.total)
+            if self._apart is None:
+                self._threads = SparkThreads(await self._home.session(), self._slots.total)
             await self._crew.serve(once=once)
             if self._is_without_spark:
                 raise Unavailable(
@@ -135,8 +144,13 @@ class Worker:
 
     async def executor_of(self, started: Started, deployment: Deployment) -> SparkExecutor:
         snapshot = await load_snapshot(self._pipeline.catalog, started.plan.spec.snapshot)
-        threads = self._threads or SparkThreads(await self._home.session(), self._slots.total)
-        return self._pipeline.executor(started, deployment, snapshot, threads)
+        pipeline = self._pipeline
+        if self._apart is not None:
+            compute: Compute = pipeline.apart(self._apart, started, snapshot)
+        else:
+            threads = self._threads or SparkThreads(await self._home.session(), self._slots.total)
+            compute = pipeline.in_session(threads)
+        return pipeline.executor(started, deployment, snapshot, compute)
 
 
 _WITHOUT_SPARK = Failure(

@@ -20,6 +20,8 @@
 
     [workers]
     keys = ["env:ARCO_TASK_KEY"]    what schedulers sign tasks with; workers then run nothing else
+    isolate = true                  every task in a process of its own, with keys of its own; `--isolate` does the same
+    vend_role = "arn:aws:iam::…"    the role whose sessions those keys are; vend_endpoint, vend_external_id, vend_duration
 
     [spark]
     master = "local[*]"             or spark://…, k8s://…, yarn, sc://…; `--spark` of a command wins
@@ -37,6 +39,7 @@ from typing import Any
 from arco.fold.spark_fixed import spelled
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.kernel.limits import VENDED_DURATION_S
 from arco.kernel.scope import Scope
 from arco.kernel.secret import SecretRef
 from arco.quality.gates import policy
@@ -48,7 +51,7 @@ from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.settings import PROJECT_FILE, load_environment, read_project_file
 
 _PROJECT_WORDS = {"name", "namespace", "assets", "gate", "warehouse", "defer_to"}
-_WORKER_WORDS = {"keys"}
+_WORKER_WORDS = {"keys", "isolate", "vend_role", "vend_endpoint", "vend_external_id", "vend_duration"}
 _SPARK_WORDS = {"master", "conf", "jars"}
 
 
@@ -72,6 +75,17 @@ class SparkWords:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerWords:
+    """What the file says about workers that keep tasks apart."""
+
+    isolate: bool = False
+    role: str | None = None
+    endpoint: str | None = None
+    external_id: str | None = None
+    duration_s: int = VENDED_DURATION_S
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectFile:
     """What arco.toml says of a project."""
 
@@ -85,6 +99,7 @@ class ProjectFile:
     schedules: tuple[WrittenSchedule, ...] = ()
     pools: Mapping[str, float] = field(default_factory=dict)
     task_keys: tuple[str, ...] = ()
+    workers: WorkerWords = field(default_factory=WorkerWords)
     defer_to: Scope | None = None
     lender_is_asked_for: bool = False
     """Whether a flag or the environment says so: what a file says is for every workspace, also before the first run there."""
@@ -140,6 +155,7 @@ def read_project(folder: str = ".") -> ProjectFile:
         schedules=_schedules(document, place.resolve() / PROJECT_FILE),
         pools=_pools(document),
         task_keys=_task_keys(_table(document, "workers", _WORKER_WORDS)),
+        workers=_workers(_table(document, "workers", _WORKER_WORDS)),
         defer_to=_lender(lender, scope, is_asked=chosen.defer_to is not None),
         lender_is_asked_for=chosen.defer_to is not None,
     )
@@ -172,6 +188,16 @@ def _task_keys(said: Mapping[str, Any]) -> tuple[str, ...]:
     for one in named:
         SecretRef.parse(one)
     return named
+
+
+def _workers(said: Mapping[str, Any]) -> WorkerWords:
+    isolate, duration = said.get("isolate", False), said.get("vend_duration", VENDED_DURATION_S)
+    if not isinstance(isolate, bool):
+        raise InvalidInput(f"isolate in {PROJECT_FILE} is not true or false", hint="write isolate = true")
+    if isinstance(duration, bool) or not isinstance(duration, int):
+        raise InvalidInput(f"vend_duration in {PROJECT_FILE} is no number of seconds", hint="write vend_duration = 3600")
+    role, endpoint, external_id = (_text(said, f"vend_{word}", "") or None for word in ("role", "endpoint", "external_id"))
+    return WorkerWords(isolate, role, endpoint, external_id, duration)
 
 
 def scope_named(name: str | None, beside: Scope) -> Scope:

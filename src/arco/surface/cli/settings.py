@@ -110,6 +110,31 @@ def childs_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in {"ARCO_TOKEN", "ARCO_LINK_KEY"}}
 
 
+# What the process of a task may find in its environment: where programs are, and how people write. No key of any kind.
+_FOR_TASKS = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    | {"JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "HADOOP_HOME", "HADOOP_CONF_DIR", "YARN_CONF_DIR"}
+    | {"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS", "SPARK_DIST_CLASSPATH"}
+    | {"SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS", "SPARK_DRIVER_MEMORY", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}
+)
+# Nor are any to be found elsewhere by libraries that look for them on their own.
+_NO_KEYS = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_CONFIG_FILE": os.devnull,
+}
+
+
+def tasks_environment() -> dict[str, str]:
+    """What the process of one task finds in its environment, where tasks are kept apart."""
+    named = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _FOR_TASKS or (name.startswith(("LC_", "PYTHON")) and name != "PYTHONSTARTUP")
+    }
+    return named | _NO_KEYS
+
+
 def load_link_key() -> Secret | None:
     """What links to files of state are made with, for servers that answer each other's; None: one of each process."""
     key = os.environ.get("ARCO_LINK_KEY")

@@ -83,7 +83,7 @@ def open_vending(flags: VendFlags, settings: Settings, clock: Clock) -> Vending 
 def _vendor(flags: VendFlags, settings: Settings, root: Root, clock: Clock) -> Vendor:
     match flags.mode:
         case Mode.STS:
-            return _assume_role(flags, settings, clock)
+            return assume_role(flags, settings, clock)
         case Mode.GCS:
             return _downscoped(flags, settings, clock)
         case Mode.SAS:
@@ -95,7 +95,7 @@ def _vendor(flags: VendFlags, settings: Settings, root: Root, clock: Clock) -> V
             return GivenKeys({word: Secret(value) for word, value in words if open_ones.get(word) != value})
 
 
-def _assume_role(flags: VendFlags, settings: Settings, clock: Clock) -> AssumeRole:
+def assume_role(flags: VendFlags, settings: Settings, clock: Clock) -> AssumeRole:
     known = settings.known
     if flags.role is None:
         raise InvalidInput("--vend sts needs a role", hint="add --vend-role arn:aws:iam::123456789012:role/name")

@@ -25,6 +25,12 @@ def worker(
     slots: Annotated[int, typer.Option(metavar="N", help="Tasks at once in this process.", min=1, max=1000)] = 4,
     once: Annotated[bool, typer.Option("--once", help="End when no run is open that this worker could work on.")] = False,
     poll: Poll = 2.0,
+    isolate: Annotated[
+        bool,
+        typer.Option(
+            "--isolate", help="Every task in a process of its own, with a Spark and keys for its own places alone (S3)."
+        ),
+    ] = False,
     spark: Spark = None,
     project: ProjectFolder = ".",
     root: Root = None,
@@ -38,16 +44,22 @@ def worker(
     Told to stop (Ctrl-C, SIGTERM), it claims nothing more, gives its tasks 20 seconds to end, and hands the rest back; told
     again, it leaves at once.
 
+    With --isolate the worker runs no task's code itself: each attempt gets a process, a Spark session and keys that read its
+    inputs and write its output (docs/workers.md). It needs a root on S3 and a role: vend_role under [workers] in arco.toml.
+
     Examples:
 
       arco worker --slots 8
+
+      arco worker --isolate --slots 2
 
       arco worker --spark spark://cluster:7077 --workspace dev --defer-to prod
 
       arco worker --once
     """
     working = import_module("arco.surface.cli.working")
-    code = working.served(working.work(at_of(project, root, option, spark), slots=slots, once=once, poll_s=poll))
+    at = at_of(project, root, option, spark)
+    code = working.served(working.work(at, slots=slots, once=once, poll_s=poll, isolate=isolate))
     if code:
         raise typer.Exit(code)
 

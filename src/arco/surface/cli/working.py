@@ -19,6 +19,7 @@ from arco.servo.execute.minding import Scheduler, requests_an_hour
 from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.working import Worker
 from arco.servo.schedule.local_wake_ups import LocalWakeUps
+from arco.surface.cli.isolating import isolation_of
 from arco.surface.cli.printing import counted, say, say_aside
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.running import EXIT_INTERRUPTED, at_work, task_keys
@@ -62,16 +63,19 @@ class _Said:
             say_aside(f"arco: {what}: {error.one_line()}; it is tried again")
 
 
-def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK_LEASE_S) -> Serving:
+def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK_LEASE_S, isolate: bool = False) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
-        keys = task_keys(read_project(at.folder))
+        file = read_project(at.folder)
+        keys = task_keys(file)
         async with at_work(at, poll_s) as (pipeline, _):
             said = _Said()
             home = pipeline.home or pipeline.new_home()
-            worker = Worker(pipeline, home, slots=slots, keys=keys, told=said, lease_s=lease_s)
+            apart = isolation_of(file, at, pipeline) if isolate or file.workers.isolate else None
+            worker = Worker(pipeline, home, slots=slots, keys=keys, told=said, lease_s=lease_s, apart=apart)
             begun(worker)
             signed = ", and runs only what a scheduler signed" if keys is not None else ""
-            say(f"worker of {pipeline.project.name} at {pipeline.root}: {counted(slots, 'task')} at once{signed}")
+            alone = ", each in a process of its own with keys of its own" if apart is not None else ""
+            say(f"worker of {pipeline.project.name} at {pipeline.root}: {counted(slots, 'task')} at once{alone}{signed}")
             say(_idle(pipeline))
             await worker.serve(once=once)
             return said.code if once else 0

@@ -75,16 +75,23 @@ class Vendor(Protocol):
     async def vend(self, place: ValidatedPlace, access: Access) -> Credential: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """`half_ms`: when half of its own life is gone, however long that is; None if it has no end."""
+
+    credential: Credential
+    half_ms: int | None
+
+
 class Vending:
     """What a server hands out: credentials of one kind of access."""
 
-    def __init__(self, validation: Validation, vendor: Vendor, access: Access, duration_s: int, clock: Clock) -> None:
+    def __init__(self, validation: Validation, vendor: Vendor, access: Access, clock: Clock) -> None:
         self._validation = validation
         self._vendor = vendor
         self._access = access
-        self._reuse_ms = duration_s * 1000 // 2
         self._clock = clock
-        self._held: OrderedDict[str, Credential] = OrderedDict()
+        self._held: OrderedDict[str, _Held] = OrderedDict()
         self._making: dict[str, asyncio.Future[Credential]] = {}
 
     @property
@@ -106,7 +113,7 @@ class Vending:
         self._forget_what_ends()
         held = self._held.get(place.uri)
         if held is not None:
-            return held
+            return held.credential
         making = self._making.get(place.uri)
         if making is None:
             making = self._making[place.uri] = asyncio.ensure_future(self._made(place))
@@ -115,17 +122,19 @@ class Vending:
         return await asyncio.shield(making)
 
     async def _made(self, place: ValidatedPlace) -> Credential:
+        asked_ms = self._clock.now_ms()
         made = await self._vendor.vend(place, self._access)
-        self._held[place.uri] = made
+        half_ms = None if made.expires_ms is None else (asked_ms + made.expires_ms) // 2
+        self._held[place.uri] = _Held(made, half_ms)
         while len(self._held) > VENDED_CREDENTIALS_MAX:
             self._held.popitem(last=False)
         return made
 
     def _forget_what_ends(self) -> None:
-        """All lives are equally long: what was made first ends first."""
-        good_until_ms = self._clock.now_ms() + self._reuse_ms
+        """No life ends before that of one that was made earlier: what was made first is halfway first."""
+        now_ms = self._clock.now_ms()
         while self._held:
             oldest = next(iter(self._held.values()))
-            if oldest.expires_ms is None or oldest.expires_ms >= good_until_ms:
+            if oldest.half_ms is None or now_ms <= oldest.half_ms:
                 return
             self._held.popitem(last=False)

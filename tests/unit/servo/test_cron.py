@@ -23,6 +23,9 @@ def test_sunday_is_the_first_and_the_seventh_day() -> None:
     sunday = date(2026, 11, 15)
     assert all(Cron.parse(f"0 0 * * {word}").has(sunday) for word in ("0", "7", "sun", "fri-7", "*"))
     assert Cron.parse("0 0 * * 5/2").weekdays == {5, 0}
+    assert Cron.parse("0 0 * * sat-sun").weekdays == {6, 0}
+    assert Cron.parse("0 0 * * mon-sun").weekdays == set(range(7))
+    assert Cron.parse("0 0 * * sun-tue").weekdays == {0, 1, 2}
 
 
 def test_a_day_counts_by_either_of_two_restricted_fields() -> None:

@@ -262,17 +262,19 @@ def test_a_tag_that_somebody_made_up_is_none(ground: VendingGround, end: str) ->
 
 def test_keys_that_are_passed_on_are_told_anew_once_the_server_was_given_others() -> None:
     """They have no end of their own: a client that holds the old ones would hear for ever that nothing has changed."""
-    first = VendingGround(given=f"{CANARY}-1")
+    first, rotated, sessions = VendingGround(given=f"{CANARY}-1"), VendingGround(given=f"{CANARY}-2"), VendingGround()
     tag = first.create().headers["etag"]
     assert CANARY not in tag
     assert first.get(TABLE, If_None_Match=tag, **DELEGATED).status == 304
     location = first.get(TABLE).json["metadata-location"]
-    for later in (VendingGround(given=f"{CANARY}-2"), VendingGround()):
+    for later in (rotated, sessions):
         later.create()
         assert later.get(TABLE).json["metadata-location"] == location
         fresh = later.get(TABLE, If_None_Match=tag, **DELEGATED)
         assert fresh.status == 200
         assert credential(fresh)["config"]["s3.secret-access-key"] != f"{CANARY}-1"
+    for one in (first, rotated, sessions):
+        one.runner.close()
 
 
 def test_a_commit_changes_the_tag(ground: VendingGround) -> None:

@@ -68,7 +68,7 @@ class VendingGround:
         role = Role("arn:aws:iam::123456789012:role/vend", "https://sts.test", "eu-west-1", DURATION_S)
         vendor = AssumeRole(role, AwsKeys("AKID", Secret(CANARY)), self.service, self.clock)
         keys = None if given is None else GivenKeys({"s3.secret-access-key": Secret(given)})
-        vending = Vending(Validation(Root("s3", "lake", ""), BASE), keys or vendor, access, DURATION_S, self.clock)
+        vending = Vending(Validation(Root("s3", "lake", ""), BASE), keys or vendor, access, self.clock)
         for_clients = ForClients({"s3.region": "eu-west-1"}, {}, vending)
         self.state = ServerState(self.store, BASE, for_clients, policy or LocationPolicy(), self.clock, entropy)
         self.app = App(self.state, UlidSource(self.clock, entropy))

@@ -119,6 +119,8 @@ def _part(name: str, part: str, text: str) -> Iterable[int]:
         first = _number(name, found["first"], text)
         end = found["last"]
         last = _number(name, end, text) if end else high if found["step"] else first
+        if end == "sun" and first:
+            last = 7  # it is the first day of the week and the last: sat-sun
     if step < 1 or first > last:
         raise InvalidInput(
             f"cron {clip(text)!r}: {clip(part)!r} of the {name} has no values", hint="a range goes up, a step is at least 1"

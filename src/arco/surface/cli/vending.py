@@ -77,7 +77,7 @@ def open_vending(flags: VendFlags, settings: Settings, clock: Clock) -> Vending 
         return None
     access = Access.READ if flags.read_only else Access.WRITE
     validation = Validation(root, base_uri(root, known))
-    return Vending(validation, _vendor(flags, settings, root, clock), access, flags.duration_s, clock)
+    return Vending(validation, _vendor(flags, settings, root, clock), access, clock)
 
 
 def _vendor(flags: VendFlags, settings: Settings, root: Root, clock: Clock) -> Vendor:

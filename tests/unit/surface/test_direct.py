@@ -295,6 +295,18 @@ def test_who_does_not_read_is_not_written_to() -> None:
     on_line(scenario)
 
 
+@pytest.mark.parametrize("last", [NOW, get("/said", "Content-Length: 2", method="POST") + b"{}"])
+def test_a_connection_that_is_used_has_one_timer_and_that_is_of_its_last_answer(last: bytes) -> None:
+    async def scenario(line: Line) -> None:
+        for said in (NOW, get("/said", "Content-Length: 2", method="POST") + b"{}", NOW, last):
+            line.hear(said)
+            await line.end()
+        rests = line.protocol._rest._due_s is not None
+        assert (rests, line.protocol.timeout_keep_alive_task is not None) == (last == NOW, last != NOW)
+
+    on_line(scenario)
+
+
 def test_an_answer_in_pieces_comes_as_it_always_did() -> None:
     async def scenario(line: Line) -> None:
         line.hear(get("/pieces"))

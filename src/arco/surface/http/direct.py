@@ -80,9 +80,12 @@ class DirectProtocol(GuardedProtocol):
         is_begin = self._is_between and not self._idle_bytes
         if is_begin and len(data) <= KNOWN_HEAD_BYTES_MAX and self._is_plain():
             head = self.known.get(data)
-            if head is not None and self._answer_to(head) is not None:
+            if head is not None:
+                # What an answer of uvicorn's left running.
+                self._unset_keepalive_if_required()
                 self._head.stop()
-                return
+                if self._answer_to(head) is not None:
+                    return
         self._rest.stop()
         self._messages, self._answered = 0, None
         super().data_received(data)

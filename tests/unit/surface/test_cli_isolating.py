@@ -45,7 +45,7 @@ def project(folder: Path, toml: str) -> Path:
         ('root = "lake"\n', [], None, "needs a store that makes keys for one task, and file:// is none"),
         (GOOD.replace(f'vend_role = "{ROLE}"', ""), [], None, "--isolate needs a role"),
         (GOOD, [], "sc://127.0.0.1:15002", "a Spark of its own, and all tasks share sc://127.0.0.1:15002"),
-        (GOOD.replace("[store]", '[store]\nsecret_access_key = "x"'), [], None, "has secret_access_key, which every task could read"),
+        (GOOD.replace("[store]", '[store]\nsecret_access_key = "x"'), [], None, "[store] in arco.toml has secret_access_key"),
         (GOOD, ["secret_access_key=x"], None, "secret_access_key is on the command line"),
         (
             GOOD + '[spark]\nconf = { "spark.hadoop.fs.s3a.secret.key" = "x" }\n',

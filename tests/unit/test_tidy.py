@@ -61,7 +61,7 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         r"\bthreading\b|\bThreadPoolExecutor\b|\bto_thread\b",
         "the storage port",
         # A notebook's own loop runs already: what is awaited needs another thread there. Spark's and DuckDB's calls block,
-        # and so does the standard library's HTTP.
+        # and so do the standard library's HTTP, PyArrow's reading of footers, and importing a project.
         (
             "arco/storage/local.py",
             "arco/storage/disk_threads.py",
@@ -72,6 +72,8 @@ BANS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "arco/govern/token_services.py",
             "arco/fold/spark_threads.py",
             "arco/servo/execute/pipeline.py",
+            "arco/servo/execute/isolated.py",
+            "arco/servo/execute/task_main.py",
             "arco/read/files.py",
             "arco/read/reader.py",
             "arco/read/tail.py",

@@ -8,15 +8,15 @@ import pytest
 
 from arco.govern.assume_role import AssumeRole, Role
 from arco.govern.aws_signature import AwsKeys, signed_form
-from arco.govern.session_policy import session_policy
+from arco.govern.session_policy import LISTS_OR_SAYS_NO_PREFIX, policy_of, session_policy
 from arco.govern.token_services import Told
-from arco.govern.vending import Access, Credential
+from arco.govern.vending import Access, Credential, Grant
 from arco.kernel.errors import ArcoError, InvalidInput, StoreRefused, Throttled, Unavailable
 from arco.kernel.secret import Secret
 from arco.storage.roots import Root
 from stand_ins.hand_clock import HandClock
 
-from .checked_places import place_of
+from .checked_places import OTHER, place_of
 from .scripted_service import ScriptedService, assumed, refused
 
 ARN = "arn:aws:iam::123456789012:role/lake/vend"
@@ -110,3 +110,25 @@ def test_the_signature_is_amazons() -> None:
     more = signed_form("https://sts.amazonaws.com/", b"", session, region="us-east-1", service="sts", at_ms=0)
     assert more["x-amz-security-token"] == "c"
     assert "host;x-amz-date;x-amz-security-token" in more["authorization"]
+
+
+GRANTS = (Grant(PLACE, Access.READ), Grant(place_of(Root("s3", "lake", "warehouse"), OTHER), Access.WRITE, stem=True))
+
+
+def test_one_session_is_asked_for_several_places_for_as_long_as_it_is_needed() -> None:
+    service = ScriptedService(assumed())
+    credential = asyncio.run(asking(service).vend_together(GRANTS, "run/task/1", 1800))
+    (form,) = service.forms
+    assert re.fullmatch(r"arco-task-[0-9a-f]{32}", form["RoleSessionName"])
+    assert form["DurationSeconds"] == "1800"
+    assert form["Policy"] == policy_of(GRANTS, listing=LISTS_OR_SAYS_NO_PREFIX)
+    assert credential.hidden["s3.session-token"] == Secret("token-canary")
+
+
+def test_listing_is_held_to_the_places_where_the_store_is_not_amazons() -> None:
+    """Amazon's own says of a missing name that it is forbidden, unless one may list without a prefix."""
+    service = ScriptedService(assumed())
+    role = Role(ARN, "https://s3.example:8333", "eu-west-1", 3600)
+    asyncio.run(AssumeRole(role, KEYS, service, HandClock()).vend_together(GRANTS, "run/task/1", 1800))
+    assert service.forms[0]["Policy"] == policy_of(GRANTS)
+    assert list(json.loads(policy_of(GRANTS))["Statement"][-1]["Condition"]) == ["StringLike"]

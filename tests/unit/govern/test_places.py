@@ -111,3 +111,44 @@ def test_another_workspace_does_not_get_this_ones_folder() -> None:
 
 def test_other_spellings_of_one_place_are_one_place() -> None:
     assert not denied(Described(location_of(ROOT).replace("s3://", "s3a://") + "/"))
+
+
+@pytest.mark.parametrize("below", ["data", "data/01J/1", "data/ü b"])
+def test_a_folder_inside_a_place_is_less_than_it(below: str) -> None:
+    place = place_of(ROOT)
+    found = Validation(ROOT, base_of(ROOT)).within(place, f"{place.uri}/{below}")
+    assert (found.bucket, found.path) == ("lake", f"{place.path}/{below}")
+
+
+@pytest.mark.parametrize("elsewhere", ["", "x", "/../x", "/data/../../x", "/data//x", "/%2e%2e/x"])
+def test_a_folder_that_is_not_inside_is_denied(elsewhere: str) -> None:
+    place = place_of(ROOT)
+    with pytest.raises(AccessDenied):
+        Validation(ROOT, base_of(ROOT)).within(place, f"{place.uri}{elsewhere}")
+    with pytest.raises(AccessDenied):
+        Validation(ROOT, base_of(ROOT)).within(place, location_of(ROOT, OTHER) + "/data")
+
+
+def test_files_beside_the_root_have_a_folder_of_the_same_bucket() -> None:
+    found = Validation(ROOT, base_of(ROOT)).beside_the_root("s3a://lake/landing/orders/")
+    assert (found.bucket, found.path) == ("lake", "landing/orders")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *(
+            "s3://lake",
+            "s3://lake/",
+            "s3://lake/warehouse",
+            "s3://lake/warehouse/acme/sales/_catalog",
+            "s3://other/landing",
+        ),
+        *("s3://lake/x/../warehouse", "s3://lake/x//y", "gs://lake/landing", "file:///landing"),
+    ],
+)
+def test_files_in_the_root_or_elsewhere_have_none(uri: str) -> None:
+    with pytest.raises(AccessDenied):
+        Validation(ROOT, base_of(ROOT)).beside_the_root(uri)
+    with pytest.raises(AccessDenied):
+        Validation(Root("s3", "lake", ""), "s3://lake").beside_the_root("s3://lake/landing")

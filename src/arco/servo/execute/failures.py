@@ -170,6 +170,17 @@ RULES: tuple[Rule, ...] = (
         texts=(r"No FileSystem for scheme", r"UnsupportedFileSystemException", r"ClassNotFoundException: .*hadoop\.fs"),
     ),
     Rule(
+        Category.STORAGE,
+        True,
+        (
+            Hint(
+                "the keys ended before the task did; another attempt gets new ones where a worker makes them (vend_duration)"
+            ),
+        ),
+        texts=(r"\bExpiredToken", r"security token .{0,40}is expired", r"token has expired"),
+        severity=Severity.WARNING,
+    ),
+    Rule(
         Category.CONFIGURATION,
         False,
         (Hint("check the credentials and what they may do", "arco doctor"),),

@@ -6,15 +6,18 @@ nothing. What must never enter: how a task is computed.
 
 import re
 
+from arco.fold.spark_session import SparkSettings
 from arco.govern.places import Validation
+from arco.kernel.clock import SystemClock
 from arco.kernel.errors import InvalidInput
 from arco.kernel.own_memory import keep_to_ourselves
+from arco.kernel.scope import Scope
 from arco.servo.execute.isolated import Isolation
-from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.task_keys import TaskKeys
 from arco.servo.execute.task_messages import ProjectSource
 from arco.storage.roots import Root, parse_root
 from arco.surface.cli.projects import At, ProjectFile, WorkerWords
+from arco.surface.cli.running import spark_of
 from arco.surface.cli.settings import PROJECT_FILE, Settings, load_settings, read_project_file, tasks_environment
 from arco.surface.cli.vending import Mode, VendFlags, assume_role
 from arco.surface.http.client_config import SECRETS, base_uri, without_secrets
@@ -23,16 +26,16 @@ _CONF_KEY = re.compile(r"fs\.s3[an]?\..*(access\.key|secret\.key|session\.token)
 _FROM_ENVIRONMENT = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the worker instead"
 
 
-def isolation_of(file: ProjectFile, at: At, pipeline: Pipeline) -> Isolation:
+def isolation_of(file: ProjectFile, at: At) -> Isolation:
     """How tasks are kept apart. InvalidInput, in one line, where they cannot be."""
     words, where = file.workers, file.where(at.root, at.options)
     settings = load_settings(where.root, list(where.options), where.folder)
     root = parse_root(settings.root)
-    _refuse_what_is_shared(pipeline, root, words)
+    _refuse_what_is_shared(spark_of(file, at.master), root, words)
     _refuse_keys_in_sight(file, at)
     flags = VendFlags(Mode.STS, words.role, words.external_id, words.endpoint, words.duration_s)
     flags.check(root)
-    keys = _keys(flags, settings, root, pipeline)
+    keys = _keys(flags, settings, root, Scope.parse_warehouse(where.warehouse))
     if not keep_to_ourselves():
         raise InvalidInput("--isolate needs Linux: elsewhere tasks could read the keys of the worker", hint="leave it out")
     source = ProjectSource(
@@ -41,15 +44,15 @@ def isolation_of(file: ProjectFile, at: At, pipeline: Pipeline) -> Isolation:
     return Isolation(source=source, keys=keys, environment=tasks_environment())
 
 
-def _refuse_what_is_shared(pipeline: Pipeline, root: Root, words: WorkerWords) -> None:
+def _refuse_what_is_shared(spark: SparkSettings, root: Root, words: WorkerWords) -> None:
     if root.kind != "s3":
         raise InvalidInput(
             f"--isolate needs a store that makes keys for one task, and {root.kind}:// is none",
             hint="use a root on s3://, or leave --isolate out",
         )
-    if pipeline.spark.is_connect:
+    if spark.is_connect:
         raise InvalidInput(
-            f"--isolate gives every task a Spark of its own, and all tasks share {pipeline.spark.place.shown}",
+            f"--isolate gives every task a Spark of its own, and all tasks share {spark.place.shown}",
             hint="use a local master or a cluster, or leave --isolate out",
         )
     if words.role is None:
@@ -77,12 +80,12 @@ def _refuse_keys_in_sight(file: ProjectFile, at: At) -> None:
         )
 
 
-def _keys(flags: VendFlags, settings: Settings, root: Root, pipeline: Pipeline) -> TaskKeys:
-    known, parts = settings.known, pipeline.catalog.parts
+def _keys(flags: VendFlags, settings: Settings, root: Root, scope: Scope) -> TaskKeys:
+    known = settings.known
     return TaskKeys(
         validation=Validation(root, base_uri(root, known)),
-        vendor=assume_role(flags, settings, parts.clock),
-        scope=parts.scope,
+        vendor=assume_role(flags, settings, SystemClock()),
+        scope=scope,
         bucket=root.bucket,
         options_without_keys=without_secrets(known),
         duration_s=flags.duration_s,

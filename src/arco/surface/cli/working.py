@@ -67,10 +67,11 @@ def work(at: At, *, slots: int, once: bool, poll_s: float, lease_s: float = TASK
     async def serving(begun: Callable[[Service], None]) -> int:
         file = read_project(at.folder)
         keys = task_keys(file)
+        # Before anything of the project is imported: what it does then, it does in this process.
+        apart = isolation_of(file, at) if isolate or file.workers.isolate else None
         async with at_work(at, poll_s) as (pipeline, _):
             said = _Said()
             home = pipeline.home or pipeline.new_home()
-            apart = isolation_of(file, at, pipeline) if isolate or file.workers.isolate else None
             worker = Worker(pipeline, home, slots=slots, keys=keys, told=said, lease_s=lease_s, apart=apart)
             begun(worker)
             signed = ", and runs only what a scheduler signed" if keys is not None else ""

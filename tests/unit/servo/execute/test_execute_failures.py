@@ -35,6 +35,7 @@ def category(error: BaseException) -> Category:
         (TimeoutError("x"), Category.TIMEOUT, True),
         (FileNotFoundError("x"), Category.MISSING_DEPENDENCY, False),
         (PermissionError("x"), Category.CONFIGURATION, False),
+        (PermissionError("ExpiredToken (Status Code: 400): the keys of a task ended"), Category.STORAGE, True),
         (ModuleNotFoundError("No module named 'x'"), Category.CONFIGURATION, False),
         (ConnectionRefusedError("x"), Category.UPSTREAM, True),
         (OSError("No space left on device"), Category.RESOURCE_EXHAUSTED, False),

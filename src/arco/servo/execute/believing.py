@@ -9,7 +9,9 @@ What must never enter: a number, a path outside the attempt's directory, or a ch
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import msgspec
 from pyiceberg.io import FileIO
 
 from arco.iceberg.locations import is_winding
@@ -151,8 +153,15 @@ def _judged(check: Check, told: CheckResult | None) -> CheckResult:
         expected=check.expected,
         fingerprint=check.fingerprint,
         message=clip(told.message, TASK_WORD_CHARS_MAX),
+        measured=_small(told.measured),
+        partitions=None if told.partitions is None else clip(told.partitions, TASK_WORD_CHARS_MAX),
         quarantined_rows=told.quarantined_rows if check.quarantine_rows else 0,
     )
+
+
+def _small(measured: Any) -> Any:
+    """What was measured, if it is of a size that a run's log may have."""
+    return measured if len(msgspec.json.encode(measured)) <= TASK_WORD_CHARS_MAX else None
 
 
 def _lie(what: str) -> InvalidInput:

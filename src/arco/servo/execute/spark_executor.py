@@ -142,7 +142,10 @@ class _Work:
             rooms = await self._rooms(given, held) if self.bench.compute.wants_rooms else None
             work = await held.enter_async_context(self.bench.compute.begun(given, rooms, _Ears(self.attempt, self.log)))
             done = await work.computed()
-            table = await held.enter_async_context(self.destinations.turn(name)) if rooms is None else rooms.output.table
+            if rooms is None:
+                table = await held.enter_async_context(self.destinations.turn(name))
+            else:
+                table = still_there(rooms.output, await self.destinations.load(name), name)
             aside = await held.enter_async_context(self._aside_place(done, None if rooms is None else rooms.aside))
             place = await self.destinations.of(
                 self.asset,
@@ -209,9 +212,9 @@ class _Work:
             return
         name = quarantine_of(self.asset)
         async with self.destinations.turn(name) as table:
-            if room is not None and table is not None and table.table_uuid != room.uuid:
-                raise Conflict(f"the table {name[1]} was created meanwhile, and this attempt may not write to it")
             identity = None if room is None else room.uuid
+            if room is not None:
+                still_there(room, table, name)
             yield await self.destinations.of(self.asset, name, table, done.aside_schema, plain=True, identity=identity)
 
     async def _publish(
@@ -363,6 +366,15 @@ class _Work:
         ]
         listed = [{"from": given.path, "kind": given.kind.value, **own} for given, _ in files]
         return [*edges, *listed, *({"from": path, "kind": "external", **own} for path in external)]
+
+
+def still_there(room: Room, table: TableMetadata | None, name: TableName) -> TableMetadata | None:
+    """The table as it is now, if it is the one that the room was given out for: keys are for no other, and an identity is for
+    one creation."""
+    was_there = room.table is not None
+    if was_there != (table is not None) or (table is not None and table.table_uuid != room.uuid):
+        raise Conflict(f"the table {name[1]} was {'replaced' if was_there else 'created'} while this attempt was computing")
+    return table
 
 
 def _published_since(asset: str) -> Failure:

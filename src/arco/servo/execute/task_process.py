@@ -70,7 +70,11 @@ class TaskProcess:
             os.close(theirs)
             os.close(its)
         found = cls(process, scratch, told)
-        await found._connected(ours, mine)
+        try:
+            await found._connected(ours, mine)
+        except BaseException:
+            await found.end()
+            raise
         return found
 
     @property

@@ -433,8 +433,9 @@ class _Attempt(Generic[M, R]):
 
     def _landed(self, entry: Entry, prepared: Prepared[M]) -> Committed[M]:
         """The receipt, and the marker's answer. If we die before, whoever comes next does it."""
-        receipt = self._swings.write_receipts(entry.uuid, [self.published(prepared)])
-        self._ws.afterwards.do(receipt if self._marker is None else together(receipt, self._finish_marker(prepared)))
+        self._ws.afterwards.do(self._swings.write_receipts(entry.uuid, [self.published(prepared)]))
+        if self._marker is not None:
+            self._ws.afterwards.do(self._finish_marker(prepared))
         return self._committed(prepared)
 
     def _committed(self, prepared: Prepared[M]) -> Committed[M]:

@@ -108,8 +108,14 @@ class Fleet:
 
     def until(self, run: RunId, true: Callable[[RunState], bool]) -> RunState:
         """The state of a run as soon as something is true of it. The processes must be there all the while."""
-        while not true(state := asyncio.run(self.state(run))):
-            time.sleep(0.5)
+        try:
+            while not true(state := asyncio.run(self.state(run))):
+                gone = [one.args for one in self.processes if one.poll() is not None]
+                assert not gone, f"{gone} ended before the run did"
+                time.sleep(0.5)
+        except BaseException:
+            print("\n".join(self.lines()[-300:]))  # for whoever looks at a test that failed, or that took too long
+            raise
         return state
 
     def ended(self, run: RunId) -> RunState:

@@ -159,10 +159,13 @@ def made(store: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Fleet
 
 def run_apart(fleet: Fleet, *words: str) -> RunState:
     """A run that a worker with --isolate makes, with a scheduler that signs."""
+    run = fleet.begin(
+        "--parallel", "2", *words
+    )  # first: a scheduler deploys too, and of two that do it at once one is refused
     fleet.start("scheduler")
     fleet.start("worker", "--isolate", "--slots", "2")
     try:
-        return fleet.ended(fleet.begin("--parallel", "2", *words))
+        return fleet.ended(run)
     finally:
         codes = fleet.stop()
         assert codes == [0, 0], fleet.lines()
@@ -247,10 +250,10 @@ def test_killing_the_process_of_a_task_leaves_what_was_published_and_the_task_is
 ) -> None:
     fleet, root, _ = made
     (fleet.folder / "assets" / "waiting.py").write_text(WAITING)
+    run = fleet.begin("slow")
     fleet.start("scheduler")
     fleet.start("worker", "--isolate", "--slots", "1")
     try:
-        run = fleet.begin("slow")
         first = fleet.folder / "attempt-1"
         fleet.until(run, lambda _: first.exists() and bool(first.read_text()))
         os.kill(int(first.read_text()), signal.SIGKILL)

@@ -52,9 +52,7 @@ async def beside(here: Awaitable[T], *others: Awaitable[object]) -> T:
     try:
         try:
             done.append(await here)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - raised when the others have ended
+        except Exception as error:  # noqa: BLE001 - raised when the others have ended
             failures.append(error)
         left = [one for one in tasks if not one.done()]
         if left:

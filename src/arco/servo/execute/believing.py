@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 
 from arco.iceberg.locations import is_winding
@@ -32,7 +33,7 @@ from arco.servo.execute.partition_text import kinds_of, parse_folders
 from arco.servo.execute.proved import proved
 from arco.servo.execute.replacing import appended, own_rows, replaces_all
 from arco.servo.execute.scans import plan_scan
-from arco.servo.execute.snapshots import Change, Replace, ReplaceAll, Rewrite
+from arco.servo.execute.snapshots import Change, Matching, Replace, ReplaceAll, Rewrite, refuse_outsiders
 from arco.servo.execute.target import Target, kept_beside
 from arco.servo.execute.task_messages import Files, Made
 from arco.servo.sdk.definitions import InputKind, WriteMode
@@ -113,21 +114,28 @@ class Believing:
     def _change(self, said: Files, new: Written, kept: Written, table: TableMetadata, target: Target) -> Change:
         """What the output does to its table: as the asset says. Files that are replaced hold rows of the task's partitions."""
         asset = self.given.asset
-        is_whole = replaces_all(asset, self.done.full_reads)
-        if is_whole or asset.write.mode is WriteMode.APPEND:
-            if kept.files or said.removed:
-                raise _lie("it kept rows of files that are not rewritten")
-            return ReplaceAll() if is_whole else appended(asset)
+        if replaces_all(asset, self.done.full_reads):
+            self._refuse_kept(said, kept)
+            return ReplaceAll()
         rows = own_rows(self.given, target.schema)
+        if asset.write.mode is WriteMode.APPEND:
+            self._refuse_kept(said, kept)
+            _refuse_strangers(new, rows, table)
+            return appended(asset)
         if said.removed is None and asset.write.mode is not WriteMode.MERGE:
-            if kept.files:
-                raise _lie("it kept rows of files that are not rewritten")
+            self._refuse_kept(said, kept)
+            refuse_outsiders(new.files, rows, table)
             return Replace(rows)
+        _refuse_strangers(new, rows, table)
         removed = frozenset(said.removed or ())
         concerned = {plain_path(one.location) for one in plan_scan(table, self.io, where=rows).files} if removed else set()
         if strangers := sorted(removed - concerned):
             raise _lie(f"it replaces {clip(strangers[0], 300)}, which holds no rows of this task")
         return Rewrite(rows, removed)
+
+    def _refuse_kept(self, said: Files, kept: Written) -> None:
+        if kept.files or said.removed:
+            raise _lie("it kept rows of files that are not rewritten")
 
     def _results(self, said: Files, new: Written, aside: Written | None, target: Target) -> tuple[CheckResult, ...]:
         """One result for every check: what the footers prove is proved here, the rest is what the process measured."""
@@ -139,6 +147,14 @@ class Believing:
         if any(one.quarantined_rows > rows_aside for one in results):
             raise _lie("more rows are set aside than there are in the files")
         return results
+
+
+def _refuse_strangers(new: Written, rows: BooleanExpression, table: TableMetadata) -> None:
+    """Files without any row of the task's partitions. What else a file holds, only whoever reads it knows: its process did."""
+    wanted = Matching(rows, table)
+    for file in new.files:
+        if file.record_count and not wanted.some(file):
+            raise _lie(f"{clip(file.file_path, 300)} holds rows outside the partitions that are made")
 
 
 def _judged(check: Check, told: CheckResult | None) -> CheckResult:

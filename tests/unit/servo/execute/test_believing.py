@@ -50,6 +50,11 @@ def by_day(run):
     return run.spark.range(3)
 
 
+@asset(mode="append", partitions=daily("date", start="2025-01-01"))
+def appended_by_day(run):
+    return run.spark.range(3)
+
+
 @asset(checks=[not_null("id"), row_count(min=2), unique("id"), in_range("id", min=0)])
 def checked(run):
     return run.spark.range(3)
@@ -150,8 +155,9 @@ def test_a_file_that_is_no_file_of_the_table_is_refused(lake: Lake, table: Table
         Believing(given, DONE, lake.io).stored(said(f"{directory(table, given)}/f.parquet"), table, None)
 
 
-def test_rows_outside_the_partitions_of_the_task_are_refused(lake: Lake, daily_table: TableMetadata) -> None:
-    given = assigned(by_day, partitions=FIRST)
+@pytest.mark.parametrize("made_by", [by_day, appended_by_day])
+def test_rows_outside_the_partitions_of_the_task_are_refused(lake: Lake, daily_table: TableMetadata, made_by: Any) -> None:
+    given = assigned(made_by, partitions=FIRST)
     file = wrote(directory(daily_table, given), [1], DAY_2, folder=f"__p0={DAY_2}/")
     with pytest.raises(InvalidInput, match="outside the partitions"):
         Believing(given, DONE, lake.io).stored(said(file), daily_table, None)

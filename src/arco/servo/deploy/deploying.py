@@ -135,7 +135,7 @@ class Deployments:
         """Publish what a project declares: what was found, which counts now if it is news.
 
         Conflict if another deployment counts than `base`, where that is given (None: there is none yet), and if somebody else
-        deploys meanwhile.
+        deploys something else meanwhile: who deploys the same has done it for both.
         """
         found, held = await self._prepared(project, by, tables or {})
         counts = None if found.before is None else found.before.id
@@ -151,7 +151,12 @@ class Deployments:
         if not allow_breaking:
             found.refuse_breaking()
         await self._write(found.after)
-        await self._swing(self._head(project.project), held, found.after.id, by)
+        try:
+            await self._swing(self._head(project.project), held, found.after.id, by)
+        except Conflict:
+            found, _ = await self._prepared(project, by, tables or {})
+            if found.is_news:
+                raise
         await self.tell(project.project)
         return found
 

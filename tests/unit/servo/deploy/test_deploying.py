@@ -15,7 +15,6 @@ from arco.kernel.ids import ColumnId
 from arco.kernel.scope import Scope
 from arco.quality.schemas import Schema
 from arco.servo.deploy.columns import TableColumns, column_id, column_ids
-from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments, deployed
 from arco.servo.deploy.manifest import Deployment, decode_deployment
 from arco.servo.sdk.authoring import Asset
@@ -23,6 +22,7 @@ from arco.servo.sdk.project import Project, assembled
 from arco.storage.memory import MemoryStore
 from arco.storage.paging import walk
 from stand_ins.hand_clock import HandClock
+from stand_ins.shared_store import Line
 
 T = TypeVar("T")
 Assets = dict[str, dict[str, Any]]
@@ -179,17 +179,37 @@ def test_there_is_nothing_to_go_back_to(desk: Desk) -> None:
         desk.run(desk.deployments.rollback("shop", other.id, by="ann"))
 
 
-def test_somebody_else_deployed_meanwhile(desk: Desk) -> None:
-    desk.deploy({"a": {}})
+def overtaken(desk: Desk, mine: Project, theirs: Project) -> tuple[Deployment, Deployment]:
+    """Somebody deploys, and just before that counts, somebody else does."""
+    line, other = Line(desk.store), Deployments(desk.store, Scope.of(), desk.clock, SeededEntropy("other"))
+    slow = Deployments(line, Scope.of(), desk.clock, SeededEntropy("slow"))
+    quicker: list[Deployment] = []
 
-    async def overtaken() -> None:
-        found, held = await desk.deployments._prepared(declared(project({"b": {}})), "ann", {})
-        await desk.deployments.deploy(project({"c": {}}), by="bob")
-        await desk.deployments._write(found.after)
-        await desk.deployments._swing(desk.deployments._head("shop"), held, found.after.id, "ann")
+    async def overtakes() -> None:
+        quicker.append((await other.deploy(theirs, by="bob"))[0])
 
+    line.before("put", "head", overtakes)
+    mine_counts, _ = desk.run(slow.deploy(mine, by="ann"))
+    return mine_counts, quicker[0]
+
+
+@pytest.mark.parametrize("deployed_before", [True, False])
+def test_two_who_deploy_the_same_at_once_have_one_deployment(desk: Desk, deployed_before: bool) -> None:
+    """A scheduler that starts and somebody who says `arco run`, both from the project as it is now."""
+    if deployed_before:
+        desk.deploy({"b": {}})
+    same = project({"a": {"schema": LONG}})
+    mine, theirs = overtaken(desk, same, same)
+    assert mine == theirs == desk.run(desk.deployments.current("shop"))
+    assert len(desk.run(desk.deployments.history("shop"))) == 1 + deployed_before
+
+
+def test_who_is_overtaken_by_another_deployment_is_told(desk: Desk) -> None:
     with pytest.raises(Conflict, match="somebody else deployed"):
-        desk.run(overtaken())
+        overtaken(desk, project({"a": {}}), project({"b": {}}))
+    counts = desk.run(desk.deployments.current("shop"))
+    assert counts is not None
+    assert list(counts.assets) == ["shop.b"]
 
 
 # Schemas

@@ -10,8 +10,6 @@ from .arco_server import arco_server
 from .duckdb_session import Duck, duckdb_session
 from .spark_session import Spark, spark_session
 
-# Spark starts in ten seconds on an idle machine, and in many times that on a busy one.
-SPARK_TIMEOUT_S = 900
 # What Spark needs beside Iceberg's runtime on each cloud, large; they need not be of the runtime's version.
 CLOUD_BUNDLES = (
     "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
@@ -19,12 +17,6 @@ CLOUD_BUNDLES = (
     "org.apache.iceberg:iceberg-azure-bundle:1.10.0",
 )
 _numbers = itertools.count(1)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,6 @@ def test_the_page_of_spark(address: str, spark: Spark) -> None:
 
 
 @pytest.mark.conformance
-@pytest.mark.timeout(900)
 def test_the_page_of_spark_on_s3_with_vended_credentials(store: Server, cloud_spark: Spark) -> None:
     """The bundle of the cloud is in the session, and the header is what the page says of a server that vends."""
     asked = re.search(r"`(header\.\S+)=(\S+)`", (PAGES / "spark.md").read_text())

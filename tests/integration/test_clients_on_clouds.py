@@ -95,7 +95,6 @@ def use(catalog: RestCatalog, namespace: str) -> str:
 
 
 @pytest.mark.conformance
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("cloud", ["google", "microsoft"])
 def test_spark_writes_and_reads(request: pytest.FixtureRequest, cloud_spark: Spark, cloud: str) -> None:
     spark = cloud_spark

@@ -66,7 +66,6 @@ def test_what_one_wrote_the_other_reads(catalog: RestCatalog, duck: Duck) -> Non
 
 
 @pytest.mark.conformance
-@pytest.mark.timeout(900)
 def test_spark_writes_and_reads(cloud_spark: Spark, address: str, catalog: RestCatalog) -> None:
     spark = cloud_spark
     spark.attach("arco", address)

@@ -54,7 +54,6 @@ def arco(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.timeout(600)
 def test_events_become_rows_that_a_query_finds(folder: Path) -> None:
     asked = ("query", "SELECT run_id, state, ended_at FROM runs")
     expected = [{"run_id": RUN, "state": "succeeded", "ended_at": "1970-01-01T00:00:03"}]
@@ -76,7 +75,6 @@ def test_events_become_rows_that_a_query_finds(folder: Path) -> None:
     assert arco(folder, *asked)["rows"] == expected
 
 
-@pytest.mark.timeout(600)
 def test_a_run_is_folded_at_its_end_and_its_assets_are_there_before_it(tmp_path: Path) -> None:
     called(tmp_path, "init", "shop")
     project = tmp_path / "shop"
@@ -104,7 +102,6 @@ def test_a_run_is_folded_at_its_end_and_its_assets_are_there_before_it(tmp_path:
     assert (checked["clean"], checked["disagreements"]) == (True, [])
 
 
-@pytest.mark.timeout(600)
 def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     event = {"type": "execution.run_completed.v1", "source": "airflow", "data": COMPLETED}
@@ -128,7 +125,6 @@ def test_a_server_with_a_fold_shows_what_is_posted(tmp_path: Path) -> None:
     assert found == [{"run_id": one, "state": "succeeded"} for one in (RUN, LATER)]
 
 
-@pytest.mark.timeout(900)
 def test_a_server_whose_fold_does_not_list_shows_what_it_is_told_of_and_nothing_else(tmp_path: Path) -> None:
     called(tmp_path, "init", "shop")
     project = tmp_path / "shop"

@@ -6,8 +6,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from .arco_server import arco_server
 
 TABLES = [f"t{number}" for number in range(100)]
@@ -44,7 +42,6 @@ def values(address: str, prefix: str) -> set[str | None]:
     return {one["metadata"]["properties"].get("p") for one in loads}
 
 
-@pytest.mark.timeout(300)
 def test_a_hundred_tables_change_at_once_where_the_server_says_so(tmp_path: Path) -> None:
     with arco_server(tmp_path / "lake", "--transaction-tables", "100") as served:
         address = served.rstrip("/").removesuffix("/iceberg")

@@ -1,25 +1,20 @@
 """Real servers, really killed under load: on a folder, and on an S3 server."""
 
-import pytest
-
 from .server_kill_rounds import Outcome, Plan, run
 from .spark_session import Spark
 
 
-@pytest.mark.timeout(900)  # Spark starts in ten seconds on an idle machine, and in many times that on a busy one
 def test_everything_clients_were_told_is_true_once_when_servers_on_a_folder_are_killed(spark: Spark) -> None:
     outcome = run(Plan(6), "local", spark)
     _judge(outcome, 6)
     assert set(outcome.written) == {"pyiceberg", "spark"}
 
 
-@pytest.mark.timeout(600)  # a server on S3 tests its store for many seconds before it starts
 def test_everything_clients_were_told_is_true_once_when_servers_on_s3_are_killed() -> None:
     """Spark on S3 needs a large bundle: `make kill`."""
     _judge(run(Plan(2), "s3"), 2)
 
 
-@pytest.mark.timeout(600)
 def test_everything_clients_were_told_is_true_once_when_workers_of_servers_are_killed() -> None:
     """One of two dies, and the other's clients notice nothing: it takes more kills to meet as many requests under way."""
     _judge(run(Plan(18, workers=2), "local"), 18, lost_min=6)

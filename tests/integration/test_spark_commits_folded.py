@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from .spark_session import Spark
 
 
@@ -23,7 +21,6 @@ def _listed(lake: Path, namespace: str, *words: str) -> list[dict[str, Any]]:
     return items
 
 
-@pytest.mark.timeout(600)
 def test_what_spark_sql_commits_is_external_and_unchecked(spark: Spark, db: str, lake: Path) -> None:
     t = f"{db}.t"
     spark(f"CREATE TABLE {t} (id BIGINT, note STRING)")

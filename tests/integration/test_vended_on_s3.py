@@ -194,7 +194,6 @@ def test_keys_are_passed_on_where_that_was_declared(store: Server) -> None:
 
 
 @pytest.mark.conformance
-@pytest.mark.timeout(900)
 def test_spark_writes_and_reads_with_them(cloud_spark: Spark, address: str, catalog: RestCatalog) -> None:
     spark = cloud_spark
     spark.attach("vended", address, **{"header.X-Iceberg-Access-Delegation": "vended-credentials"})

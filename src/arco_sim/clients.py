@@ -68,18 +68,23 @@ class Request:
 Serve = Callable[[Request], Awaitable[Any]]
 
 
-async def written(request: Request, write: Callable[[], Awaitable[Any]]) -> Any:
-    """What the client sends, written once: it may have to read for it. What it cannot read is no answer to its request, and
-    who has given up meanwhile sends nothing."""
-    if "body" not in request.known:
+async def written(request: Request, write: Callable[[], Awaitable[dict[str, Any]]]) -> Any:
+    """The body that the client sends, written once with what else it knows then: it may have to read for it. What it cannot
+    read is no answer to its request, and who has given up meanwhile sends nothing."""
+    if not request.known:
         attempt = request.attempt
         with doubt():
-            body = await write()
+            known = await write()
         # Another attempt may have been quicker to read: one request has one body.
-        request.known.setdefault("body", body)
+        request.known = request.known or known
         if request.attempt != attempt or not request.under_way:
             raise OutcomeUnknown("its client no longer waits for it")
     return request.known["body"]
+
+
+async def nothing_but(body: Awaitable[Any]) -> dict[str, Any]:
+    """For requests of which a client knows no more than what it sends."""
+    return {"body": await body}
 
 
 class Clients:

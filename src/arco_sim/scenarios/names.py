@@ -9,7 +9,6 @@ from typing import Any
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.checkpoint import checkpoint
-from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.model import Format, Kind
@@ -29,7 +28,7 @@ from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
 from arco_sim.catalog_model import CatalogModel, CatalogState
 from arco_sim.choices import Weights
-from arco_sim.clients import Clients, Request
+from arco_sim.clients import Clients, Request, written
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.linearizability import Operation
 from arco_sim.models import Existence
@@ -150,12 +149,7 @@ class Work:
         self.request = request
 
     async def do(self) -> Any:
-        if not self.request.known:
-            with doubt():
-                # Only looking around for something to ask for: silence here is nobody's word that nothing was done.
-                known = await self.decide()
-            self.request.known = self.request.known or known
-        body = self.request.known["body"]
+        body = await written(self.request, self.decide)
         key = RequestKey(self.request.key, self.request.kind, request_hash(body))
         return await getattr(self, f"_{self.request.kind}")(body, key)
 

@@ -21,7 +21,7 @@ from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
-from arco_sim.clients import Clients, Request, written
+from arco_sim.clients import Clients, Request, nothing_but, written
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.models import Table
 from arco_sim.scenario import check_linearizable, violate
@@ -91,7 +91,7 @@ class TableCommitsScenario:
         if request.kind == "load":
             _, base = await catalog.tables.load(NAMESPACE, TABLE)
             return base.metadata.properties["last"]
-        body = await written(request, lambda: self._body(env, request))
+        body = await written(request, lambda: nothing_but(self._body(env, request)))
         done = await catalog.table_commits.commit(
             NAMESPACE, TABLE, requests.parse_commit_table(body), key_of(request), Source()
         )

@@ -24,7 +24,7 @@ from arco.storage.keys import Slug
 from arco.txn.transactions import Transactions
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
-from arco_sim.clients import Clients, Request, written
+from arco_sim.clients import Clients, Request, nothing_but, written
 from arco_sim.faults import Fault, FaultProfile
 from arco_sim.models import Bank
 from arco_sim.scenario import check_linearizable, violate
@@ -99,7 +99,7 @@ class TransactionsScenario:
             return await self._look(catalog)
         if request.kind in {"drop", "purge"}:
             return await self._drop(catalog, request)
-        body = await written(request, lambda: self._body(env, request))
+        body = await written(request, lambda: nothing_but(self._body(env, request)))
         changes = [requests.parse_commit_table(change) for change in body]
         if request.kind == "single":
             name = _tables_of(request)[0]

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 from tests.quick_java import QUICK
 
 SPARK_ARCHIVE = Path(__file__).resolve().parents[1] / ".tools" / "spark.jsa"
@@ -23,3 +25,6 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 # a session takes a third of the processor. An archive that does not fit is passed over without a word.
 os.environ["SPARK_LAUNCHER_OPTS"] = QUICK
 os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK} -Xlog:disable -XX:SharedArchiveFile={SPARK_ARCHIVE}"
+# No test fails because a machine is slow.
+settings.register_profile("arco", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("arco")

@@ -55,7 +55,6 @@ def test_whatever_is_asked_gets_an_answer_or_a_refusal(ground: HttpGround, quest
         max_examples=EXAMPLES_MAX,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

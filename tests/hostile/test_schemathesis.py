@@ -189,7 +189,6 @@ def ask_and_check(address: str, name: str, mode: GenerationMode, examples: int, 
         max_examples=examples,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

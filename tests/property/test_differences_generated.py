@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_iceberg_commits_generated import EVERYTHING, Story
 
@@ -85,7 +85,6 @@ def compared(document: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_the_updates_lead_from_each_version_to_the_next(data: st.DataObject, version: int) -> None:
     story = Story(data, version)

@@ -15,7 +15,7 @@ from arco.kernel.errors import ArcoError, InvalidInput, TooLarge
 from arco.kernel.limits import JSON_DEPTH_MAX
 from arco.kernel.partition_key import PartitionKey
 
-promise = settings(deadline=None, max_examples=300)
+promise = settings(max_examples=300)
 
 # --- canonical JSON
 
@@ -211,7 +211,7 @@ def test_distinct_keys_never_share_an_encoding(left, right):
     assert same_spelling == (identity(left) == identity(right))
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(max_examples=1500)
 @given(near_maps, near_maps)
 def test_keys_that_nearly_collide_never_share_an_encoding(left, right):
     one, other = PartitionKey(left), PartitionKey(right)

@@ -26,7 +26,7 @@ from arco.kernel.position import HybridClock, Position
 from arco.kernel.scope import Scope
 from stand_ins.hand_clock import ReadingsClock
 
-promise = settings(deadline=None, max_examples=100)
+promise = settings(max_examples=100)
 
 ulid_numbers = st.integers(0, (1 << 128) - 1)
 moments_ms = st.integers(0, (1 << 47) - 1)

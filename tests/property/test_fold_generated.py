@@ -24,7 +24,7 @@ from fixtures.fold.histories import HEADS, History, states
 WORDS = {PARTITION_QUARANTINED, PARTITION_RELEASED}
 """What people say: here everybody's word counts."""
 
-promise = settings(deadline=None, max_examples=60)
+promise = settings(max_examples=60)
 heads = st.sampled_from(HEADS)
 choices = st.randoms(use_true_random=False)
 

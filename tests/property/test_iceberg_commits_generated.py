@@ -218,7 +218,7 @@ def check_whole(before: TableMetadata, after: TableMetadata) -> None:
     assert after.last_updated_ms >= max([*times, *(one["timestamp-ms"] for one in after.snapshots)], default=0)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(st.data(), st.integers(1, 3), st.integers(1, 14))
 def test_any_sequence_of_valid_commits_keeps_the_table_whole(data, version, commits):
     story = Story(data, version)
@@ -241,7 +241,7 @@ def comparable(document: JsonObject) -> JsonObject:
     return {**document, "last-updated-ms": None, "snapshot-log": log}
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.data(), st.integers(1, 10))
 def test_pyiceberg_computes_the_same_document(data, commits):
     story = Story(data, 2)
@@ -291,7 +291,7 @@ def fields_of(types: list[Any], ids: Any) -> list[JsonObject]:
     return [{"id": next(ids), "name": f"f{place}", "required": False, "type": kind} for place, kind in enumerate(types)]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(st.data())
 def test_fresh_ids_are_those_pyiceberg_gives(data):
     # A draft of old ids in no order: what was sent must not matter.

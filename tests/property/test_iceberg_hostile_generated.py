@@ -82,7 +82,7 @@ def bent(data: st.DataObject, value: Any) -> Any:
     return value
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.data())
 def test_a_bent_commit_is_applied_or_refused(data):
     place = data.draw(st.integers(0, len(STORY["story"]) - 1))
@@ -96,7 +96,7 @@ def test_a_bent_commit_is_applied_or_refused(data):
     assert table.decode(table.encode(after, FILE), FILE) == after
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(st.data())
 def test_a_bent_create_is_made_or_refused(data):
     try:
@@ -110,7 +110,7 @@ def test_a_bent_create_is_made_or_refused(data):
         assert table.decode(table.encode(metadata, FILE), FILE) == metadata
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(st.data())
 def test_a_bent_view_is_made_or_refused(data):
     made = {"view_uuid": TABLE_UUID, "location": "s3://b/v", "now_ms": CREATED_MS}
@@ -124,7 +124,7 @@ def test_a_bent_view_is_made_or_refused(data):
 
 
 @pytest.mark.parametrize("document", [told(9).document, V3, V1], ids=["v2", "v3", "v1"])
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(data=st.data())
 def test_a_bent_file_opens_or_is_reported(document, data):
     try:

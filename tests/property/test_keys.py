@@ -16,8 +16,8 @@ from arco.storage import keys
 from arco.storage.keys import Day, FileName, Slug
 from arco.storage.port import check_key
 
-promise = settings(deadline=None, max_examples=20)
-many = settings(deadline=None, max_examples=100)
+promise = settings(max_examples=20)
+many = settings(max_examples=100)
 
 LATEST_MS = (1 << 47) - 1
 
@@ -108,7 +108,7 @@ def accepted_only_as_itself(name: str) -> None:
     assert str(key) == name
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(any_key, st.data())
 def test_a_name_that_was_tampered_with_is_refused_or_is_another_keys_own(key, data):
     name = str(key)

@@ -15,7 +15,7 @@ from arco.ledger.envelope import ATTRIBUTES, Event, EventType, decode, encode
 from arco.ledger.segment import decode_segment, encode_segment
 from arco.storage.keys import Day, Domain, SegmentKey
 
-many = settings(deadline=None, max_examples=100)
+many = settings(max_examples=100)
 
 SCOPE = Scope.of("acme", "prod")
 KEY = SegmentKey(SCOPE, Domain.ICEBERG, Day("2025-10-11"), SegmentId("01K7A5V6M8YQ4Z3B2N1C0D9E8F"))
@@ -100,7 +100,7 @@ def test_a_segment_reads_back_as_it_was_written(parts):
     assert (read.writer_id, read.writer_seq, list(read.events)) == (writer, number, its)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(segments(), st.data())
 def test_a_segment_that_was_tampered_with_is_refused_with_its_name(parts, data):
     writer, number, its = parts
@@ -123,7 +123,7 @@ hostile_lines = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(hostile_lines)
 def test_a_hostile_line_is_refused_and_named_wherever_it_stands(line):
     with pytest.raises((InvalidInput, TooLarge)):
@@ -133,7 +133,7 @@ def test_a_hostile_line_is_refused_and_named_wherever_it_stands(line):
         decode_segment(KEY, whole)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=200) | values.map(canonical_bytes))
 def test_bytes_that_are_no_segment_are_refused_by_name(data):
     with pytest.raises(ArcoError, match=str(KEY)):

@@ -48,14 +48,14 @@ def outcome(parse: object, line: object) -> tuple[object, str]:
     return "read", repr(value)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(values)
 def test_values_in_their_one_spelling_are_read_as_the_strict_reader_reads_them(value: object) -> None:
     for line in (canonical_bytes(value), json.dumps(value).encode()):  # type: ignore[arg-type]
         assert outcome(_parsed, line) == outcome(parse_strict, line)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(pieces, max_size=8).map("".join))
 @example('{"a":1,"a":1}')
 @example('{"a":1,"a":2}')
@@ -94,7 +94,7 @@ MORE = {
 odd = values | st.sampled_from(("", "1.0", ULID, b"1", 1.0, {1: 2}, "2025-02-30T00:00:00.000Z"))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.sets(st.sampled_from(sorted(MORE))),
     st.dictionaries(st.sampled_from((*sorted(ATTRIBUTES), "extensions", "other", "Other")), odd, max_size=2),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arco_sim.linearizability import Model, Operation, check, explain
 from arco_sim.models import CasRegister, Counter
 
-promise = settings(deadline=None, max_examples=300)
+promise = settings(max_examples=300)
 
 Effect = Callable[[Hashable, str, Hashable], tuple[Hashable, Hashable]]
 

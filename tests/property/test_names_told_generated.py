@@ -36,7 +36,7 @@ from arco.ledger.envelope import Event
 from arco.storage.keys import Head
 from fixtures.fold.histories import BEGIN_MS, SCOPE, ulid
 
-promise = settings(deadline=None, max_examples=150)
+promise = settings(max_examples=150)
 choices = st.randoms(use_true_random=False)
 UUIDS = tuple(f"0192e1d0-0000-7000-8000-00000000000{number}" for number in range(3))
 NAMES = ("orders", "Lines", "größe")

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arco.kernel.errors import InvalidInput, TooLarge
@@ -13,7 +13,6 @@ from arco.servo.partitions.axes import ListAxis, Period, TimeAxis
 from arco.servo.partitions.partitioning import UNPARTITIONED, Partitioning
 from arco.servo.partitions.sets import PartitionSet
 
-promise = settings(deadline=None)
 VALUES = (
     *("de", "fr", "ü,=:%", "1", 1, True, None, date(2025, 1, 1)),
     *(datetime(2025, 1, 1, 5, 30, tzinfo=UTC), -(2**63)),
@@ -48,7 +47,6 @@ def sets(draw: st.DrawFn) -> tuple[Partitioning, PartitionSet]:
     return Partitioning(tuple(axis for axis, _ in drawn)), PartitionSet.of(len(drawn), boxes)
 
 
-@promise
 @given(sets())
 def test_a_document_names_the_partitions_of_its_set(some: tuple[Partitioning, PartitionSet]) -> None:
     partitioning, partitions = some
@@ -58,7 +56,6 @@ def test_a_document_names_the_partitions_of_its_set(some: tuple[Partitioning, Pa
     assert set(found) == {partitioning.key(point) for point in partitions.points()}
 
 
-@promise
 @given(st.sampled_from(sorted(Period)), moments)
 def test_a_moment_lies_in_the_same_period(period: Period, moment: datetime) -> None:
     axis = TimeAxis("at", period, date(2000, 1, 1))

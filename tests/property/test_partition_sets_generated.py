@@ -1,12 +1,11 @@
 """Sets of partitions as ranges behave as sets of partitions, and equal sets are equal documents."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arco.servo.partitions.sets import PartitionSet
 
 AXES = 3
-promise = settings(deadline=None)
 bounds = st.tuples(st.integers(0, 5), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
 boxes = st.lists(st.tuples(bounds, bounds, bounds), max_size=5)
 
@@ -25,7 +24,6 @@ def points(some: list) -> set:
     }
 
 
-@promise
 @given(boxes, boxes)
 def test_union_intersection_and_difference_are_those_of_sets(left: list, right: list) -> None:
     one, other = made(left), made(right)
@@ -35,7 +33,6 @@ def test_union_intersection_and_difference_are_those_of_sets(left: list, right: 
     assert (one <= other) == (points(left) <= points(right))
 
 
-@promise
 @given(boxes)
 def test_counting_and_walking_agree(some: list) -> None:
     found = made(some)
@@ -44,7 +41,6 @@ def test_counting_and_walking_agree(some: list) -> None:
     assert list(found.points()) == sorted(points(some))
 
 
-@promise
 @given(boxes, st.randoms())
 def test_equal_sets_are_equal_however_they_were_made(some: list, random: object) -> None:
     shuffled = list(some)

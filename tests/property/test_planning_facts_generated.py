@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arco.catalog.catalog import Catalog
@@ -124,7 +124,7 @@ async def without_state(lake: Lake) -> MemoryStore:
     return copy
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(steps)
 def test_facts_from_state_and_tail_are_those_of_the_ledger(done: list[tuple[Any, int, int]]) -> None:
     with Lake() as lake:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arco.kernel.fingerprint import content_hash
@@ -44,7 +44,6 @@ SHAPES = (
     partitioned(static("region", ["de", "fr"])),
 )
 SEEDS = range(40)
-promise = settings(deadline=None)
 
 
 def made_project(draw: random.Random) -> Project:
@@ -249,7 +248,6 @@ def plainly(found: Any) -> dict[tuple[int, ...], str]:
     return {point: version for partitions, version in found for point in partitions.points()}
 
 
-@promise
 @given(pieces)
 def test_later_pieces_lie_over_earlier_ones_point_by_point(drawn: Any) -> None:
     axes, found, part = drawn
@@ -261,7 +259,6 @@ def test_later_pieces_lie_over_earlier_ones_point_by_point(drawn: Any) -> None:
     assert set(laid.covered().points()) == set(plainly(found))
 
 
-@promise
 @given(pieces, pieces)
 def test_versions_differ_where_their_points_do(one: Any, other: Any) -> None:
     if one[0] != other[0]:
@@ -271,7 +268,6 @@ def test_versions_differ_where_their_points_do(one: Any, other: Any) -> None:
     assert set(found.points()) == {point for point in {*here, *there} if here.get(point) != there.get(point)}
 
 
-@promise
 @given(pieces)
 def test_what_shares_a_point_is_near(drawn: Any) -> None:
     _, found, part = drawn

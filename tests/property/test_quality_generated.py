@@ -14,7 +14,7 @@ from arco.quality.gates import EFFECTS, Action, GatingPolicy, decide
 from arco.quality.results import CheckResult, total
 from arco.quality.schemas import Column, Schema
 
-promise = settings(deadline=None, max_examples=300)
+promise = settings(max_examples=300)
 
 # --- gates
 

@@ -65,7 +65,7 @@ def _value(column: Column, *decides: object) -> Any:
     return options[seed % len(options)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), table=st.sampled_from(TABLES))
 def test_layers_in_duckdb_are_joined_as_in_memory(data: st.DataObject, table: Table, tmp_path_factory: Any) -> None:
     rows = data.draw(st.lists(contributions(table), max_size=14))
@@ -82,7 +82,7 @@ def test_layers_in_duckdb_are_joined_as_in_memory(data: st.DataObject, table: Ta
     assert len(found) == len(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), table=st.sampled_from(TABLES))
 def test_columns_in_arrow_are_joined_as_in_memory(data: st.DataObject, table: Table) -> None:
     rows = data.draw(st.lists(contributions(table), max_size=14))

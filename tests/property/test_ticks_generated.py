@@ -86,14 +86,14 @@ def matches(cron: Cron, wall: datetime) -> bool:
     return cron.has(wall.date()) and wall.hour in cron.hours and wall.minute in cron.minutes
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(crons(), windows())
 def test_ticks_are_what_a_watcher_of_the_clock_sees(cron: Cron, window: tuple[tzinfo, int, int]) -> None:
     where, first, last = window
     assert ticks_between(cron, where, first, last) == watched(cron, where, first, last)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(crons(), windows(), st.integers(0, 100))
 def test_it_does_not_matter_how_often_one_looks(cron: Cron, window: tuple[tzinfo, int, int], percent: int) -> None:
     where, first, last = window
@@ -105,7 +105,7 @@ def test_it_does_not_matter_how_often_one_looks(cron: Cron, window: tuple[tzinfo
     assert last_tick(cron, where, first, last) == (whole[-1] if whole else None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(crons(), windows(), st.lists(st.integers(0, 100), max_size=6))
 def test_whenever_one_looks_nothing_is_owed_twice_and_all_is_owed_once(
     cron: Cron, window: tuple[tzinfo, int, int], looks: list[int]
@@ -121,7 +121,7 @@ def test_whenever_one_looks_nothing_is_owed_twice_and_all_is_owed_once(
     assert taken == ticks_between(cron, where, first, last)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(ZONES), st.integers(2008, 2029), st.integers(0, 23), st.integers(0, 59))
 def test_a_daily_schedule_has_a_tick_for_every_day(name: str, year: int, hour: int, minute: int) -> None:
     """One a day, whatever the clocks do: also the day that was left out has its own, unless another of the day stands there."""

@@ -574,7 +574,7 @@ ANY_ENTRY = st.one_of(
 
 
 @given(st.lists(ANY_ENTRY, max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_trial_leaves_no_trace_and_refusals_change_nothing(drawn: list) -> None:
     state = state_of(READS)
     for entry in drawn:
@@ -602,7 +602,7 @@ def tried(state: RunState, entry) -> bool:
 
 
 @given(st.lists(st.lists(ANY_ENTRY, min_size=1, max_size=4), max_size=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_fold_of_a_log_depends_on_its_entries_alone(groups: list[list]) -> None:
     batches = [batch(1, created()), *(batch(number, *group) for number, group in enumerate(groups, 2))]
     whole = fold(Outline.of(READS), batches)

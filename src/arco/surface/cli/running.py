@@ -61,9 +61,12 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 @asynccontextmanager
 async def at_work(
-    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None
+    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None, *, goes_back: bool = True
 ) -> AsyncIterator[tuple[Pipeline, Lake]]:
-    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store."""
+    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store.
+
+    `goes_back`: code that was superseded may count again because it is at work here.
+    """
     file = read_project(at.folder)
     spark = spark_of(file, at.master)
     expect_connect(spark)
@@ -85,6 +88,7 @@ async def at_work(
             hand_over=hand_over_of(workspace, poll_s),
             keys=task_keys_if_any(file),
             defer_to=file.defer_to,
+            goes_back=goes_back,
         )
         home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
         try:

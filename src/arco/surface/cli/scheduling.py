@@ -13,7 +13,6 @@ from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import DeployedSchedule, Deployment
-from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, deadlines_of, known_of
 from arco.servo.plan.ticks import next_ticks as ticks_after
@@ -153,9 +152,9 @@ def _local(tick_ms: int, timezone: str) -> str:
 
 async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: bool) -> int:
     """Everything that is due. The exit code is the worst of its runs'."""
-    async with at_work(at) as (pipeline, lake):
+    async with at_work(at, goes_back=False) as (pipeline, lake):
         parts = pipeline.catalog.parts
-        deployment = await _deployed(pipeline)
+        deployment = await pipeline.deploy()  # schedules tick as they are deployed
         schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
         endings: list[RunState] = []
         said: list[dict[str, Any]] = []
@@ -180,13 +179,6 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
     elif not said:
         say("nothing is due")
     return max((exit_code(its.status.value for its in one.tasks.values()) for one in endings), default=0)
-
-
-async def _deployed(pipeline: Pipeline) -> Deployment:
-    """The project as it is here, deployed: schedules tick as they are deployed."""
-    tables = await columns_of_tables(pipeline.catalog, pipeline.project)
-    deployment, _ = await pipeline.deployments.deploy(pipeline.project, by=pipeline.by, tables=tables)
-    return deployment
 
 
 def _document(name: str, due: Tick, carried: Carried) -> dict[str, Any]:

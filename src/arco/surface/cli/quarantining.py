@@ -16,6 +16,7 @@ from arco.storage.keys import Domain
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_facts, print_grid, print_json, say, when
 from arco.surface.cli.projects import At
+from arco.surface.cli.reasons import reason_given
 from arco.surface.cli.running import where_of
 from arco.surface.cli.settings import load_settings
 
@@ -75,7 +76,8 @@ async def show(at: At, name: str, *, json: bool) -> None:
         say(line)
 
 
-async def decide(at: At, name: str, verdict: str, why: str, *, json: bool) -> None:
+async def decide(at: At, name: str, verdict: str, why: str | None, *, json: bool) -> None:
+    why = reason_given(why, "a decision", "the source was mended")
     where = where_of(at)
     options = load_settings(where.root, list(where.options), where.folder).known
     async with opened(where) as home:

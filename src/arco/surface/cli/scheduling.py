@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from arco.kernel.errors import InvalidInput, NotFound
+from arco.kernel.errors import NotFound
 from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
 from arco.servo.deploy.deploying import Deployments
@@ -25,6 +25,7 @@ from arco.servo.sdk.schedules import zone
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import counted, print_grid, print_json, say, when
 from arco.surface.cli.projects import At, read_project
+from arco.surface.cli.reasons import reason_given
 from arco.surface.cli.running import at_work, drive_shown, fold_after
 
 
@@ -154,6 +155,7 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
     """Everything that is due. The exit code is the worst of its runs'."""
     async with at_work(at, goes_back=False) as (pipeline, lake):
         parts = pipeline.catalog.parts
+        chosen = _chosen(names, pipeline.project.schedules)  # before anything is deployed
         deployment = await pipeline.deploy()  # schedules tick as they are deployed
         schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
         endings: list[RunState] = []
@@ -166,7 +168,7 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
             return endings[-1]
 
         runs = ScheduledRuns(pipeline, HowToRun(parallelism=parallel), drive)
-        for name in _chosen(names, deployment.schedules):
+        for name in chosen:
             one = deployment.schedules[name]
             for due, carried in await schedules.tick(one, partial(known_of, pipeline, deployment, one), runs):
                 said.append(_document(name, due, carried))
@@ -198,11 +200,10 @@ def _outcome(carried: Carried) -> tuple[str | None, str, str]:
             return run, "elsewhere", f"run {run} is driven elsewhere"
 
 
-async def pause(at: At, name: str, why: str) -> None:
+async def pause(at: At, name: str, why: str | None) -> None:
     async with _at(at) as desk:
         deployed = _of_deployment(desk, name)
-        if not why.strip():
-            raise InvalidInput("a pause without a reason", hint='say why: --why "the source is being moved"')
+        why = reason_given(why, "a pause", "the source is being moved")
         is_new = await desk.schedules.pause(deployed, desk.home.author.principal, why)
         say(f"{name} is paused: arco schedule resume {name} lets it go on" if is_new else f"{name} was paused before")
 
@@ -215,10 +216,10 @@ async def resume(at: At, name: str) -> None:
 
 def _of_deployment(desk: _Desk, name: str) -> DeployedSchedule:
     known = {} if desk.deployment is None else desk.deployment.schedules
-    if name not in known:
-        written = "it is written and not deployed: arco deploy" if name in desk.project.schedules else None
-        raise NotFound(f"no schedule {name!r} is deployed", hint=written or _listed(known))
-    return known[name]
+    if name in known:
+        return known[name]
+    _chosen([name], {*known, *desk.project.schedules})
+    raise NotFound(f"no schedule {name!r} is deployed", hint="it is written and not deployed: arco deploy")
 
 
 def _chosen(names: list[str], known: Iterable[str]) -> list[str]:

@@ -5,9 +5,8 @@ import concurrent.futures
 from pathlib import Path
 from traceback import StackSummary, TracebackException
 
-import arco
-
-_BEFORE = tuple(f"{Path(str(one.__file__)).parent}/" for one in (arco, concurrent.futures, asyncio))
+_ARCO = Path(__file__).parents[2]
+_BEFORE = (f"{_ARCO}/", *(f"{Path(str(one.__file__)).parent}/" for one in (concurrent.futures, asyncio)))
 
 
 def traced(error: BaseException) -> list[str]:

@@ -15,7 +15,9 @@ quarantine = typer.Typer(
 
 HeldName = Annotated[
     str,
-    typer.Argument(metavar="ID", help="As arco quarantine list has it; its last four characters will do.", show_default=False),
+    typer.Argument(
+        metavar="ID", help="As arco quarantine list has it; its last four characters will do.", show_default=False
+    ),
 ]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="For whoever asks later; asked for at a terminal.")]
 

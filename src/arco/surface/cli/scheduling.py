@@ -23,7 +23,7 @@ from arco.servo.sdk.cron import Cron
 from arco.servo.sdk.project import Project
 from arco.servo.sdk.schedules import zone
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.printing import counted, print_grid, print_json, say, when
+from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
 from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.reasons import reason_given
 from arco.surface.cli.running import at_work, drive_shown, fold_after
@@ -117,8 +117,13 @@ def _cron_ticks(fires: dict[str, Any], after_ms: int, count: int) -> list[int]:
 async def next_ticks(at: At, names: list[str], *, count: int, json: bool) -> None:
     found: list[dict[str, Any]] = []
     async with at_work(at) as (pipeline, _):
-        now_ms = pipeline.catalog.parts.clock.now_ms()
+        parts, now_ms = pipeline.catalog.parts, pipeline.catalog.parts.clock.now_ms()
+        schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
         for name in _chosen(names, pipeline.project.schedules):
+            state = await schedules.state(name)
+            if state is not None and state.paused is not None:
+                say_aside(f"arco: {name} is paused by {state.paused.who}: {state.paused.why}")
+                continue
             one = pipeline.project.schedules[name].document()
             fires = one["when"]
             found += [
@@ -130,7 +135,9 @@ async def next_ticks(at: At, names: list[str], *, count: int, json: bool) -> Non
     if json:
         print_json(found)
     elif not found:
-        say("nothing fires at a time: these schedules wait for commits, or nothing of what they keep fresh is published")
+        say(
+            "nothing fires at a time: these schedules are paused, wait for commits, or nothing of what they keep fresh is published"
+        )
     else:
         rows = [[one["schedule"], one["at"], one["local"], one.get("asset", "")] for one in found]
         print_grid(["schedule", "next (UTC)", "by its clock", "to keep fresh"], rows)

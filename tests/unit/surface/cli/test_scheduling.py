@@ -104,6 +104,9 @@ def test_pause_and_resume_say_who_and_why(arco: Shell) -> None:
     assert listed["leap"]["paused"]["why"] == "holidays"
     assert listed["leap"]["state"].endswith(": holidays")
     assert listed["leap"]["next"] == ""
+    following = arco("schedule", "next", "leap")
+    assert "02:30" not in following.out
+    assert following.err.startswith("arco: leap is paused by ")
     assert arco("schedule", "resume", "leap").out == "leap goes on from now\n"
     assert arco("schedule", "resume", "leap").out == "leap was not paused\n"
     refused = arco("schedule", "pause", "leap", "--why", " ")

@@ -135,9 +135,7 @@ async def next_ticks(at: At, names: list[str], *, count: int, json: bool) -> Non
     if json:
         print_json(found)
     elif not found:
-        say(
-            "nothing fires at a time: these schedules are paused, wait for commits, or nothing of what they keep fresh is published"
-        )
+        say("nothing fires at a time: they are paused, wait for commits, or nothing of what they keep fresh is published")
     else:
         rows = [[one["schedule"], one["at"], one["local"], one.get("asset", "")] for one in found]
         print_grid(["schedule", "next (UTC)", "by its clock", "to keep fresh"], rows)

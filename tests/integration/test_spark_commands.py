@@ -14,7 +14,7 @@ import arco
 from fixtures.servo.frames import MARKS
 from tests.quick_java import QUICK
 
-from .spark_session import REPOSITORY, RUNTIME, jars
+from .spark_session import RUNTIME, jars
 
 pytestmark = MARKS
 
@@ -46,12 +46,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     conf = f'"spark.driver.extraJavaOptions" = "{QUICK}", "spark.sql.shuffle.partitions" = 2'
     (folder / "arco.toml").write_text(f'root = "lake"\n[spark]\nmaster = "local[2]"\nconf = {{ {conf} }}\n')
     (folder / "job.py").write_text(PROGRAM)
-    jars(RUNTIME)
+    runtime = Path(jars(RUNTIME))
+    (folder / "jars").mkdir()
+    (folder / "jars" / runtime.name).symlink_to(runtime)  # others may have fetched jars for another Spark beside it
     return folder
 
 
 def arco_spark(folder: Path, *words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ARCO_JARS": str(REPOSITORY / ".tools" / "jars")}
+    environment = {**os.environ, "ARCO_JARS": str(folder / "jars")}
     found = subprocess.run(
         [ARCO, "spark", *words], cwd=folder, capture_output=True, text=True, env=environment, check=False, **more
     )

@@ -42,6 +42,9 @@ from arco.storage.keys import CatalogCommitKey
 from arco.storage.port import Absent, Landed, Lost, Unknown
 from arco.storage.readback import pause_s, put_settled
 
+Need = Callable[[Draft], None]
+"""What has to hold of the state that an operation is tried on, beside what applying it asks for. Raises why it does not."""
+
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
@@ -50,6 +53,12 @@ class _Waiting:
     author: Author
     settled: asyncio.Future[int]
     size_bytes: int = 0
+    need: Need | None = None
+
+    def apply(self, draft: Draft, at_ms: int) -> Operation:
+        if self.need is not None:
+            self.need(draft)
+        return draft.apply(self.operation, at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,9 @@ class Committer:
         self._queue: list[_Waiting] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def submit(self, operation: Operation, *, since: int, author: Author | None = None) -> int:
+    async def submit(
+        self, operation: Operation, *, since: int, author: Author | None = None, need: Need | None = None
+    ) -> int:
         """Commit one operation; the number of the commit it is in.
 
         `since` is the number of the commit that the operation's marker was claimed at: what is in the chain after it under
@@ -89,7 +100,7 @@ class Committer:
             # Alone, before it joins a group: the others must not be refused for its size.
             raise TooLarge(f"a change of {size_bytes} bytes to the catalog", hint=f"at most {OPERATION_BYTES_MAX}")
         settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(operation, since, author or Author(), settled, size_bytes))
+        self._queue.append(_Waiting(operation, since, author or Author(), settled, size_bytes, need))
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._run())
         return await settled
@@ -199,18 +210,18 @@ class Committer:
                 _settle_as(waiting, found)
                 continue
             try:
-                waiting.operation = draft.apply(waiting.operation, at_ms)
+                waiting.operation = waiting.apply(draft, at_ms)
             except ArcoError as error:
-                alone = self._refusal(waiting.operation, at_ms)
+                alone = self._refusal(waiting, at_ms)
                 (trial.refused if alone else trial.refused_by_others).append((waiting, alone or error))
             else:
                 trial.applied.append(waiting)
         return trial
 
-    def _refusal(self, operation: Operation, at_ms: int) -> ArcoError | None:
+    def _refusal(self, waiting: _Waiting, at_ms: int) -> ArcoError | None:
         """Why an operation does not apply to what is there, whatever else is in its group."""
         try:
-            Draft(self._tier1.names, self._tier1.manifest.boundary_ms).apply(operation, at_ms)
+            waiting.apply(Draft(self._tier1.names, self._tier1.manifest.boundary_ms), at_ms)
         except ArcoError as error:
             return error
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from arco.catalog.locations import normal_uri
 from arco.catalog.model import Entry, Format
-from arco.catalog.names import Names
+from arco.catalog.names import Draft
 from arco.catalog.workspace import Workspace
 from arco.iceberg.locations import inside, is_winding
 from arco.kernel.errors import Conflict, InvalidInput
@@ -41,11 +41,11 @@ async def check_foreign_place(ws: Workspace, location: str) -> None:
         raise _refused(location, f"is a place of workspace {there.warehouse}", _HINT)
 
 
-def check_apart(names: Names, location: str, uuid: str) -> None:
-    """Refuse the place of another table, one in it and one around it. A look at the names as they are known, at each once."""
+def check_apart(draft: Draft, location: str, uuid: str) -> None:
+    """Refuse the place of another table, one in it and one around it. A look at each name of what is about to be committed."""
     plain = _plain(location)
     path = _path(location)
-    for entry in _others(names):
+    for entry in _others(draft):
         there = _path(entry.location)
         # Most are told apart by their text. Only what is alike is spelled in one way and compared as places.
         if not (there.startswith(path) or path.startswith(there)) or entry.uuid == uuid:
@@ -78,11 +78,11 @@ async def _workspace_at(ws: Workspace, steps: list[str]) -> Scope | None:
     return scope if page.entries else None
 
 
-def _others(names: Names) -> Iterator[Entry]:
+def _others(draft: Draft) -> Iterator[Entry]:
     """What has files here or elsewhere. Of what was dropped only Iceberg tables: their files are Arco's until they are purged."""
-    yield from names.entries.values()
-    yield from (one.entry for one in names.reserved.values())
-    for dropped in names.dropped.values():
+    yield from draft.entries()
+    yield from (one.entry for one in draft.reserved())
+    for dropped in draft.dropped():
         if dropped.entry.format is Format.ICEBERG and not dropped.unregistered:
             yield dropped.entry
 

@@ -11,6 +11,7 @@ import msgspec
 from arco.catalog import pii_marks
 from arco.catalog.answers import Answer
 from arco.catalog.catalog import Catalog
+from arco.catalog.committer import Need
 from arco.catalog.doubt import doubt
 from arco.catalog.foreign_places import check_apart, check_foreign_place
 from arco.catalog.governance import check_columns, given_fields
@@ -108,9 +109,7 @@ class Inventory:
         async def act(marker: Marker) -> Answer:
             uuid, at_ms = marker.table_uuid or "", marker.minted_ms
             # What was dropped under this name before must be known: an asset that comes back keeps its identity.
-            names = (await self._ws.tier1.current()).names
-            if await self._ws.tier1.landed_at(key.hash, marker.since) is None:
-                check_apart(names, table.location, uuid)
+            await self._ws.tier1.current()
             fresh = self._catalog.tables.new_entry(uuid, table.namespace, table.name, table.location, at_ms)
             entry = msgspec.structs.replace(
                 fresh,
@@ -121,7 +120,7 @@ class Inventory:
             )
             _check_size(entry)
             operation = Create(key_hash=key.hash, entry=entry, minted_ms=at_ms)
-            await self._ws.committer.submit(operation, since=marker.since, author=author)
+            await self._ws.committer.submit(operation, since=marker.since, author=author, need=_apart(entry))
             return Answer(200, body=uuid)
 
         return (await once(self._ws, key, begin, act)).body or ""
@@ -211,7 +210,9 @@ class Inventory:
             levels, name = to or (entry.namespace, entry.name)
             drop_id = lost.drop_id or ("" if dropped is None else dropped.drop_id)
             operation = Undrop(key_hash=key.hash, uuid=uuid, drop_id=drop_id, namespace=levels, name=name)
-            await self._ws.committer.submit(operation, since=marker.since, author=author)
+            # The place of an Iceberg table was kept for it.
+            need = None if entry.format is Format.ICEBERG else _apart(entry)
+            await self._ws.committer.submit(operation, since=marker.since, author=author, need=need)
             reach("undrop.named")
             if entry.format is Format.ICEBERG:
                 with doubt():
@@ -258,6 +259,11 @@ class Inventory:
 
     def _relations(self, entry: Entry) -> Relations[Any, Any]:
         return self._catalog.views if entry.kind is Kind.VIEW else self._catalog.tables
+
+
+def _apart(entry: Entry) -> Need:
+    """Nothing else lies where this table does, when it gets its name."""
+    return lambda draft: check_apart(draft, entry.location, entry.uuid)
 
 
 def _check(table: NewTable) -> None:

@@ -181,6 +181,10 @@ class _Layer(Generic[K, V]):
     def set(self, key: K, value: V | None) -> None:
         self.changed[key] = value
 
+    def values(self) -> Iterator[V]:
+        yield from (value for key, value in self._below.items() if key not in self.changed)
+        yield from (value for value in self.changed.values() if value is not None)
+
 
 class Draft:
     """Operations tried over a committed state. `boundary_ms`: creations minted before it are refused."""
@@ -221,6 +225,15 @@ class Draft:
             case Void():
                 pass
         return operation
+
+    def entries(self) -> Iterator[Entry]:
+        return self._entries.values()
+
+    def dropped(self) -> Iterator[Dropped]:
+        return self._dropped.values()
+
+    def reserved(self) -> Iterator[Reservation]:
+        return self._reserved.values()
 
     def merge(self) -> None:
         """Make everything that was tried the committed state."""

@@ -7,6 +7,7 @@ cluster and Spark Connect; only here is known which of them it is.
 
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -53,7 +54,8 @@ START: Mapping[str, str] = {
 }
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
-_SECRET = (".access.key", ".secret.key", ".session.token")
+# As Spark redacts settings in its own pages, and what else is a key by its name.
+_SECRET = re.compile(r"secret|password|passphrase|token|credential|(access|account)[.-]?key|[.-]sas\b", re.IGNORECASE)
 _CATALOGS = "spark.sql.catalog."  # Spark looks for a catalog's settings when it is first named
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _CONNECT_HINT = "pip install 'arco[connect]' brings what it needs"
@@ -294,7 +296,7 @@ def _launch(words: Mapping[str, str], log_file: Path | None) -> None:
     """
     if SparkContext._gateway is not None:
         return
-    shown = [(word, value) for word, value in words.items() if not word.endswith(_SECRET)]
+    shown = [(word, value) for word, value in words.items() if not _SECRET.search(word)]
     conf = SparkConf(loadDefaults=False).setAll(shown)
     if log_file is None:
         gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]

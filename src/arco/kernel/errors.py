@@ -19,7 +19,8 @@
     │   └── AccessDenied          credentials missing or not sufficient
     ├── Refresh           the world moved; read again, then decide again
     │   ├── Conflict              a requirement no longer holds
-    │   │   └── PartitionsTouched     another commit changed what this one replaces
+    │   │   ├── PartitionsTouched     another commit changed what this one replaces
+    │   │   └── Superseded            other code of this project was deployed since
     │   └── Fenced                a newer owner holds a higher epoch
     ├── RetryLater        nothing happened and nothing will; try again after a pause
     │   ├── Throttled             the store or the server asks for a pause
@@ -199,6 +200,11 @@ class Conflict(Refresh):
 class PartitionsTouched(Conflict):
     code = "partitions_touched"
     default_hint = "run the task again on the table as it is now"
+
+
+class Superseded(Conflict):
+    code = "superseded"
+    default_hint = "start it with the code that counts; arco deploy goes back to this code on purpose"
 
 
 class Fenced(Refresh):

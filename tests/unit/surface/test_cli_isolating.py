@@ -30,6 +30,9 @@ vend_role = "{ROLE}"
 """
 
 
+WITH = GOOD + 'variables = ["{}"]\n'
+
+
 def project(folder: Path, toml: str) -> Path:
     (folder / "assets").mkdir()
     (folder / "assets" / "a.py").write_text(
@@ -54,6 +57,18 @@ def project(folder: Path, toml: str) -> Path:
             "conf in arco.toml has spark.hadoop.fs.s3a.secret.key",
         ),
         (GOOD.replace("vend_role", "vend_duration = 1\nvend_role"), [], None, "--vend-duration 1"),
+        (WITH.format("AWS_SESSION_TOKEN"), [], None, "arco.toml has AWS_SESSION_TOKEN, which opens what no task is to"),
+        (WITH.format("ARCO_TASK_KEY"), [], None, "variables in arco.toml has ARCO_TASK_KEY, which opens what no task is to"),
+        (WITH.format("GOOGLE_APPLICATION_CREDENTIALS"), [], None, "has GOOGLE_APPLICATION_CREDENTIALS, which opens"),
+        (
+            WITH.format("SIGNING") + 'keys = ["env:SIGNING"]\n',
+            [],
+            None,
+            "variables in arco.toml has SIGNING, which opens what no task is to",
+        ),
+        (WITH.format("SHOP_API_TOKEN"), [], None, "SHOP_API_TOKEN is to be passed to tasks, and is not set"),
+        (WITH.format("A=B"), [], None, "variables in arco.toml has 'A=B', which is no name of a variable"),
+        (GOOD + "variables = 3\n", [], None, "variables in arco.toml is not a list of texts"),
         (GOOD.replace("isolate = true", 'isolate = "yes"'), [], None, "isolate in arco.toml is not true or false"),
     ],
 )  # fmt: skip
@@ -71,6 +86,15 @@ def test_what_would_make_it_worth_nothing_is_refused(
 def test_the_file_says_what_the_flag_does(tmp_path: Path) -> None:
     words = read_project(str(project(tmp_path, GOOD))).workers
     assert (words.isolate, words.role, words.duration_s) == (True, ROLE, 3600)
+
+
+def test_a_task_finds_the_variables_that_its_project_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "SHOP_API_TOKEN", "SHOP_OTHER"):
+        monkeypatch.setenv(name, f"the {name}")
+    folder = project(tmp_path, WITH.format("SHOP_API_TOKEN"))
+    around = isolation_of(read_project(str(folder)), At(str(folder), None, [])).environment
+    assert around["SHOP_API_TOKEN"] == "the SHOP_API_TOKEN"
+    assert {"SHOP_OTHER", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} & set(around) == set()
 
 
 def test_a_task_finds_no_key_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,18 @@ def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, ar
     assert ended.err == "arco: not deployed yet: arco run deploys it\n"
 
 
+def test_partitions_that_there_are_none_of_are_not_called_up_to_date(shop: Path, arco: Shell) -> None:
+    said = "no partition of shop.orders or shop.weekly is in date=2025-02-03"
+    asked = ("orders", "weekly", "--partition", "date=2025-02-03")
+    assert arco("plan", *asked).out == f"N{said[1:]}.\nNothing to do.\n"
+    assert arco("run", "--detach", *asked).out == f"nothing to do: {said}\n"
+    both = arco("plan", "orders", "totals", "--partition", "date=2025-02-03").out.splitlines()
+    assert "No partition of shop.orders is in date=2025-02-03." in both
+    assert arco("plan", "orders", "--partition", "date=2025-01-09..2025-01-03").err == (
+        "arco: date=2025-01-09..2025-01-03 ends before it begins: write the earlier one first\n"
+    )
+
+
 def test_planning_writes_nothing_at_all(shop: Path, arco: Shell) -> None:
     arco("plan")
     arco("explain", "orders")

@@ -1,16 +1,21 @@
 """`arco spark` from the shell, as far as it needs no Spark and no network."""
 
 import hashlib
+import stat
+import sys
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from typer.testing import CliRunner
 
 from arco.kernel.errors import ArcoError
+from arco.surface.cli import sparking
 from arco.surface.cli.jars import Artifact, fetch
 from arco.surface.cli.main import app
 from arco.surface.cli.projects import spark_words
 from arco.surface.cli.settings import jars_cache
+from arco.surface.cli.spark_lake import Asked
 
 MAVEN = """#!/bin/sh
 for word in "$@"; do
@@ -71,6 +76,80 @@ def test_a_master_that_is_none_is_one_line(alone: Path) -> None:
 
 def test_a_program_that_is_not_there_is_said_to_be(alone: Path) -> None:
     assert "there is no file job.py" in refused("spark", "submit", "--root", str(alone / "lake"), "job.py")
+
+
+# What the list of processes shows
+
+KEYS = """
+[spark]
+master = "local[1]"
+[spark.conf]
+"spark.jars.packages" = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+"spark.hadoop.fs.azure.account.key.one.dfs.core.windows.net" = "canary-azure"
+"spark.sql.catalog.other.credential" = "me:canary-credential"
+"spark.sql.catalog.other.s3.secret-access-key" = "canary-other"
+"spark.ssl.keyStorePassword" = "canary-store"
+"spark.hadoop.fs.azure.sas.box.one.blob.core.windows.net" = "canary-sas"
+"""
+CANARIES = {f"canary-{one}" for one in ["azure", "credential", "other", "store", "sas", "id", "key", "session", "token"]}
+
+
+class Seen(Exception):
+    """A process would have been started."""
+
+
+def with_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    (folder / "arco.toml").write_text(KEYS)
+    monkeypatch.setenv("ARCO_TOKEN", "canary-token")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # what starting Spark says here is taken back
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    given = [
+        "region=eu-central-1",
+        "access_key_id=canary-id",
+        "secret_access_key=canary-key",
+        "session_token=canary-session",
+    ]
+    return Asked(str(folder), "s3://bucket/lake", given, None, None, "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("words", [("shell",), ("sql", "SELECT 1")])
+def test_spark_is_started_without_a_key_or_token_on_its_command_line(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    asked, started = with_keys(alone, monkeypatch), []
+
+    def popen(command: list[str], **more: object) -> None:
+        started.extend(command)
+        raise Seen
+
+    monkeypatch.setattr("pyspark.java_gateway.Popen", popen)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    with pytest.raises(Seen):
+        sparking.shell(asked) if words == ("shell",) else sparking.sql(asked, words[1], rows_max=1, json=False)
+    line = " ".join(started)
+    assert "spark.sql.catalog.arco.uri=http://127.0.0.1:1" in line
+    assert "spark.hadoop.fs.s3a.bucket.bucket.endpoint.region=eu-central-1" in line
+    assert "canary" not in line
+
+
+def test_a_program_is_submitted_without_a_key_or_token_on_its_command_line(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, found = with_keys(alone, monkeypatch), []
+
+    def run(command: list[str], **more: object) -> None:
+        settings = Path(command[command.index("--properties-file") + 1])
+        found.extend([" ".join(command), settings.read_text(), stat.filemode(settings.stat().st_mode)])
+        raise Seen
+
+    monkeypatch.setattr("arco.surface.cli.sparking.subprocess.run", run)
+    (alone / "job.py").write_text("")
+    with pytest.raises(Seen):
+        sparking.submit(asked, "job.py", ["2025-01-31"])
+    command, settings, mode = found
+    assert "canary" not in command
+    assert {word for word in CANARIES if word not in settings} == set()
+    assert mode == "-rw-------", "for nobody else's eyes"
 
 
 # Jars

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from arco.kernel.errors import InvalidInput
+from arco.kernel.fingerprint import fingerprint
 from arco.quality.schemas import Column, Schema
-from arco.servo.deploy.manifest import described
+from arco.servo.deploy.manifest import Deployment, described
+from arco.servo.deploy.schemas import RegisteredColumn
 from arco.servo.sdk.definitions import AssetDefinition
 from arco.servo.sdk.project import Project
 
@@ -76,6 +78,28 @@ def declared(project: Project) -> Declaration:
             for name, one in sorted(project.schedules.items())
         },
     )
+
+
+def says(found: Declaration | Deployment) -> str:
+    """What a project says of itself, without identities: the same for all deployments of the same files."""
+    assets = {key: (one.kind, one.fingerprint, one.definition) for key, one in found.assets.items()}
+    schedules = {name: (one.version, one.definition, one.description) for name, one in found.schedules.items()}
+    said = (assets, _columns_said(found), schedules)
+    return fingerprint("declaration", found.project, msgspec.json.encode(said, order="deterministic"))
+
+
+def _columns_said(found: Declaration | Deployment) -> dict[str, list[Any]]:
+    """The columns that assets declare. A deployment remembers those that are not declared any more."""
+    columns: dict[str, tuple[DeclaredColumn, ...] | tuple[RegisteredColumn, ...]] = {}
+    if isinstance(found, Declaration):
+        columns = {key: one.columns for key, one in found.assets.items() if one.columns is not None}
+    else:
+        deployed = found.assets.items()
+        columns = {key: one.schema.columns for key, one in deployed if one.schema and one.definition["schema_declared"]}
+    return {
+        key: [(column.path, column.type, column.required, column.default, column.doc) for column in some]
+        for key, some in columns.items()
+    }
 
 
 def _asset(one: AssetDefinition) -> DeclaredAsset:

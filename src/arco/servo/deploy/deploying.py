@@ -3,10 +3,11 @@
 An asset keeps its identity when its key stays, or when its definition says which key it had before (`renamed_from`); two
 assets never share one. What is no longer defined is retired, not forgotten: defined again, it is the same asset. Declared columns
 keep their identities in the same way (`schemas.py`). A change that would break whoever reads what is already published is refused
-with the reason and the way out.
+with the reason and the way out. So is code that was deployed before and superseded, where a process starts by itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,14 @@ import msgspec
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
+from arco.kernel.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Superseded
 from arco.kernel.ids import DeploymentId, UlidSource
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.quality.compatibility import Compatibility
 from arco.servo.deploy.announcing import announcements
 from arco.servo.deploy.columns import TableColumns
-from arco.servo.deploy.declaration import Declaration, DeclaredAsset, declared
+from arco.servo.deploy.declaration import Declaration, DeclaredAsset, declared, says
 from arco.servo.deploy.head import DeploymentHead, HeadCodec, swung
 from arco.servo.deploy.manifest import DeployedAsset, DeployedSchedule, Deployment, decode_deployment
 from arco.servo.deploy.schemas import RegisteredSchema, SchemaVerdict, judged, registered, remembered, tied
@@ -69,6 +70,7 @@ class Prepared:
 
 
 _TOLD_AT_ONCE = 250
+_READ_AT_ONCE = 16
 _ANY_BASE = "any"
 
 Tables = Mapping[str, TableColumns]
@@ -113,14 +115,30 @@ class Deployments:
             raise NotFound(f"there is no deployment {deployment}", hint="arco deploy --history lists them")
         return decode_deployment(found.data, key)
 
+    async def counting(self, project: Project) -> Deployment | None:
+        """The deployment that counts, if there is one. Superseded if it is not one of this code."""
+        found = await self.current(project.name)
+        if found is None or (found.code_version == project.code_version and says(found) == says(declared(project))):
+            return found
+        raise Superseded(f"deployment {found.id} of {found.project} counts, and the code here is not that one")
+
     async def deploy(
-        self, project: Project, *, by: str, allow_breaking: bool = False, tables: Tables | None = None
+        self,
+        project: Project,
+        *,
+        by: str,
+        allow_breaking: bool = False,
+        tables: Tables | None = None,
+        goes_back: bool = True,
     ) -> tuple[Deployment, Difference]:
         """Publish a project. One that says the same as what is deployed changes nothing.
 
-        `tables`: the tables that its assets have by now, for the columns to be tied to.
+        `tables`: the tables that its assets have by now, for the columns to be tied to. `goes_back`: code that was
+        deployed before, and does not count now, may count again; otherwise it is Superseded.
         """
-        found = await self.publish(declared(project), by=by, allow_breaking=allow_breaking, tables=tables)
+        found = await self.publish(
+            declared(project), by=by, allow_breaking=allow_breaking, tables=tables, goes_back=goes_back
+        )
         return (found.after if found.is_news or found.before is None else found.before), found.difference
 
     async def publish(
@@ -131,13 +149,14 @@ class Deployments:
         allow_breaking: bool = False,
         tables: Tables | None = None,
         base: str | None = _ANY_BASE,
+        goes_back: bool = True,
     ) -> Prepared:
         """Publish what a project declares: what was found, which counts now if it is news.
 
         Conflict if another deployment counts than `base`, where that is given (None: there is none yet), and if somebody else
         deploys something else meanwhile: who deploys the same has done it for both.
         """
-        found, held = await self._prepared(project, by, tables or {})
+        found, held = await self._prepared(project, by, tables or {}, goes_back=goes_back)
         counts = None if found.before is None else found.before.id
         if not found.is_news and found.before is not None:
             if held is not None and held.value.untold:
@@ -165,19 +184,33 @@ class Deployments:
         return (await self._prepared(declared(project), by, tables or {}))[0]
 
     async def _prepared(
-        self, project: Declaration, by: str, tables: Tables
+        self, project: Declaration, by: str, tables: Tables, *, goes_back: bool = True
     ) -> tuple[Prepared, Held[DeploymentHead] | None]:
         held = await self._head(project.project).read()
         if held is None:
             after = self._next(project, None, {}, by, tables)
             return Prepared(None, after, difference(None, after)), held
         before = await self.load(held.value.deployment)
+        if not goes_back:
+            await self._refuse_superseded(project, before, held.value.history)
         # After a rollback the newest one knows identities that the one which counts does not; ids only grow.
         newest = max((before.id, *held.value.history))
         latest = before if newest == before.id else await self.load(newest)
         known = _known(before, latest)
         after = self._next(project, before, known, by, tables)
         return Prepared(before, after, difference(before, after)), held
+
+    async def _refuse_superseded(self, project: Declaration, before: Deployment, history: Sequence[str]) -> None:
+        """Refuse what an earlier deployment says. Only what is not deployed as it is has to be looked for, newest first."""
+        said = says(project)
+        if said == says(before):
+            return
+        for at in range(0, len(history), _READ_AT_ONCE):
+            some = await asyncio.gather(*map(self.load, history[at : at + _READ_AT_ONCE]))
+            if (same := next((one for one in some if says(one) == said), None)) is not None:
+                raise Superseded(
+                    f"deployment {before.id} of {project.project} counts, and the code here was deployed as {same.id} before"
+                )
 
     async def rollback(self, project: str, to: str | None = None, *, by: str, allow_breaking: bool = False) -> Deployment:
         """Let an earlier deployment count again. Refused like a deployment, if what is published since would not be found."""

@@ -11,7 +11,6 @@ import builtins
 import functools
 import logging
 import sys
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from arco.kernel.errors import AskHistory, RetryLater
 from arco.kernel.ids import RunId, TaskId, clip
 from arco.kernel.limits import TASK_LOG_EVERY_S, TASK_LOG_LINE_CHARS_MAX, TASK_LOG_LINES_MAX
 from arco.kernel.scope import Scope
+from arco.servo.execute.tracebacks import traced
 from arco.storage.keys import TaskLogKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Landed, ObjectStore
@@ -72,7 +72,7 @@ class AttemptLog:
                 self.say(line)
 
     def failed(self, error: BaseException) -> None:
-        for line in "".join(traceback.format_exception(error)).splitlines():
+        for line in traced(error):
             self.say(line, "error")
 
     @contextmanager

@@ -261,6 +261,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         Category.CONFIGURATION,
         False,
+        (Hint("start it with the code that counts, or go back to this code on purpose", "arco deploy"),),
+        codes=("superseded",),
+    ),
+    Rule(
+        Category.CONFIGURATION,
+        False,
         (Hint("check the project's settings", "arco validate"),),
         codes=("invalid_input", "invalid_items", "fix_request", "already_exists", "key_reused", "unprocessable"),
         conditions=("DATA_SOURCE_NOT_FOUND", "INVALID_CONF", "CANNOT_MODIFY", "FEATURE_NOT_ENABLED", "JAVA_GATEWAY_EXITED"),

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from arco.kernel.errors import ArcoError
+from arco.kernel.errors import ArcoError, Superseded
 from arco.ledger.run_state import RunState
-from arco.servo.deploy.manifest import Deployment
 from arco.servo.execute.asking import requests_of, start_asked
 from arco.servo.execute.pipeline import HowToRun, Nobody, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, known_of
@@ -46,9 +45,14 @@ class Chore:
 async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
     """Start the runs of ticks that are due. A tick is struck off when its run has ended, by whoever ticks then.
 
-    What is wrong with one schedule is said of that one, and the others tick.
+    What is wrong with one schedule is said of that one, and the others tick. Schedules tick as they are deployed: by a scheduler
+    that has that code.
     """
-    deployment = await _to_tick(pipeline)
+    try:
+        deployment = await pipeline.deployments.counting(pipeline.project)
+    except Superseded as error:
+        troubled("schedules", error)
+        return
     if deployment is None:
         return
     schedules = _schedules(pipeline)
@@ -64,18 +68,15 @@ async def tick_schedules(pipeline: Pipeline, troubled: Troubled) -> None:
 
 
 async def look_at_schedules(pipeline: Pipeline) -> None:
-    deployment = await _to_tick(pipeline)
+    try:
+        deployment = await pipeline.deployments.counting(pipeline.project)
+    except Superseded:
+        return
     if deployment is None:
         return
     for one in deployment.schedules.values():
         await known_of(pipeline, deployment, one)
         await _schedules(pipeline).state(one.name)
-
-
-async def _to_tick(pipeline: Pipeline) -> Deployment | None:
-    """Schedules tick as they are deployed: by a scheduler that has that code."""
-    found = await pipeline.deployments.current(pipeline.project.name)
-    return None if found is None or found.code_version != pipeline.project.code_version else found
 
 
 def _schedules(pipeline: Pipeline) -> Schedules:

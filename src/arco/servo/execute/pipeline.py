@@ -103,16 +103,23 @@ class Pipeline:
     """What runs are sealed with that are started here, if there is a key."""
     defer_to: Scope | None = None
     """The workspace whose tables are read where this one has not built an asset."""
+    goes_back: bool = True
+    """Whether code that was deployed before, and superseded, may count again: where a person starts something (ADR 0056)."""
 
     @property
     def deployments(self) -> Deployments:
         parts = self.catalog.parts
         return Deployments(parts.tier1.store, parts.scope, parts.clock, parts.entropy, parts.heard)
 
+    async def deploy(self) -> Deployment:
+        """The project as it is here, deployed if that is news."""
+        tables = await columns_of_tables(self.catalog, self.project)
+        deployment, _ = await self.deployments.deploy(self.project, by=self.by, tables=tables, goes_back=self.goes_back)
+        return deployment
+
     async def prepare(self, request: PlanRequest) -> Prepared:
         """Deploy what is not deployed yet, look at what there is, and plan."""
-        tables = await columns_of_tables(self.catalog, self.project)
-        deployment, _ = await self.deployments.deploy(self.project, by=self.by, tables=tables)
+        deployment = await self.deploy()
         snapshot = await gathered(self.catalog, self.project, deployment, self.defer_to, self.options)
         made = await asyncio.to_thread(plan, self.project.graph, snapshot, deployed(deployment), request)
         return Prepared(made, snapshot, deployment, request)

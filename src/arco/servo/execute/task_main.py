@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,6 +48,7 @@ from arco.servo.execute.task_messages import (
     to_task,
 )
 from arco.servo.execute.task_session import session_of
+from arco.servo.execute.tracebacks import traced
 from arco.servo.plan.facts import PlanningSnapshot
 from arco.servo.plan.parameters import overridden
 from arco.servo.plan.staleness import World
@@ -218,7 +218,7 @@ async def main(read: int, write: int) -> None:
     try:
         await work(ears, mouth)
     except Exception as error:  # noqa: BLE001 - whatever the asset's code raises is how the attempt ended
-        for line in "".join(traceback.format_exception(error)).splitlines():
+        for line in traced(error):
             mouth.say(line, "error")
         mouth.send(Failed(said_of(error)))
     await listening

@@ -51,6 +51,10 @@ class Partitioning:
         )
         return type(self)(filled)
 
+    def without_dynamic(self) -> Self:
+        """The dimensions whose values are known from the definition."""
+        return type(self)(tuple(axis for axis in self.axes if not (isinstance(axis, ListAxis) and axis.dynamic)))
+
     def everything(self, now_ms: int) -> PartitionSet:
         """All partitions there are at a time."""
         return PartitionSet.box([axis.bounds(now_ms) for axis in self.axes])
@@ -155,8 +159,10 @@ def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
     if not dots:
         return begin, begin + 1
     end = _containing(axis, last) + 1 if last else high
+    if end <= begin and not last:
+        raise InvalidInput(f"{axis.name}={clip(text)} begins after the last partition that there is", hint="begin earlier")
     if end <= begin:
-        raise InvalidInput(f"{axis.name}={clip(text)} ends before it begins")
+        raise InvalidInput(f"{axis.name}={clip(text)} ends before it begins", hint="write the earlier one first")
     return begin, end
 
 

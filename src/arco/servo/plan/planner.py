@@ -6,7 +6,7 @@ what else it reads is pinned to the version that the planning snapshot says. Pri
 soonest, and what that needs, goes first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from arco.kernel.asset_key import AssetKey
@@ -82,6 +82,13 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
             parameters=dict(sorted(request.parameters.items())),
         )
     )
+
+
+def nowhere(world: World, chosen: Iterable[AssetKey], request: PlanRequest) -> list[AssetKey]:
+    """What is selected and has no partition of those that are asked for."""
+    if not request.partitions:
+        return []
+    return [key for key in chosen if not _wanted(world, world.graph.assets[key], request)]
 
 
 def _wanted(world: World, asset: AssetDefinition, request: PlanRequest) -> PartitionSet:

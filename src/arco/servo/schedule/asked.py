@@ -28,6 +28,7 @@ from arco.kernel.errors import (
     NotFound,
     Refresh,
     RetryLater,
+    Superseded,
 )
 from arco.kernel.ids import KeyHash, RunId
 from arco.kernel.limits import ASKED_RUNS_TAKEN_MAX
@@ -97,6 +98,9 @@ class Taker:
         for asked in await self._waiting():
             try:
                 started = await self._taken(asked)
+            except Superseded as error:
+                await self._troubled(asked, error)  # it waits for a process that has the code
+                continue
             except (RetryLater, AskHistory, Refresh):
                 continue
             except (AskOperator, FixRequest) as error:

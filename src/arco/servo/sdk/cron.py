@@ -52,6 +52,8 @@ class Cron:
     def parse(cls, text: str) -> "Cron":
         """An expression; one that is wrong, or that no day ever satisfies, is refused."""
         written = text.strip().lower()
+        if written.startswith("@") and written not in _WORDS:
+            raise InvalidInput(f"cron: there is no {clip(text)!r}", hint=f"one of {', '.join(_WORDS)}")
         fields = _WORDS.get(written, written).split()
         if len(fields) != len(_BOUNDS):
             raise InvalidInput(f"cron {clip(text)!r} has {len(fields)} fields and not 5", hint=HINT)

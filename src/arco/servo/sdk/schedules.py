@@ -25,10 +25,11 @@ from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import ScheduleName, clip
 from arco.servo.sdk.authoring import Asset, choice
 from arco.servo.sdk.cron import Cron
-from arco.servo.sdk.definitions import CallSite, Mode
+from arco.servo.sdk.definitions import AssetDefinition, CallSite, Mode
 from arco.servo.sdk.graph import Graph
 from arco.servo.sdk.selection import find, select
 
+_SOME_DAY_MS = 4_102_444_800_000  # 2100
 OPTIONS = ("after", "catch_up", "cron", "description", "keep_fresh", "make", "mode", "parameters", "partitions", "timezone")
 _CRON_ONLY = ("catch_up", "timezone")
 
@@ -192,16 +193,38 @@ def _defined(one: WrittenSchedule, graph: Graph) -> ScheduleDefinition:
             raise InvalidInput("what is kept fresh is what is made", hint="leave make out: keep_fresh names it")
     elif not select(graph, words):
         raise InvalidInput("it never fires: nothing of what it makes is made here", hint="make names assets, not sources")
+    partitions = _texts(one.given, "partitions")
+    _check_partitions([graph.assets[key] for key in _made(when, words, graph)], partitions)
     return ScheduleDefinition(
         name=one.name,
         where=one.where,
         when=when,
         words=words,
-        partitions=_texts(one.given, "partitions"),
+        partitions=partitions,
         mode=choice(Mode, one.given.get("mode", Mode.STALE.value), "mode"),
         parameters=_texts(one.given, "parameters"),
         description=str(one.given.get("description", "")),
     )
+
+
+def _made(when: When, words: tuple[str, ...], graph: Graph) -> Iterable[AssetKey]:
+    return when.assets if isinstance(when, InTime) else select(graph, words)
+
+
+def _check_partitions(made: list[AssetDefinition], wanted: Mapping[str, str]) -> None:
+    """Refuse partitions that nothing has, now or later. Which values a dynamic dimension will have, nobody knows."""
+    known = {name for asset in made for name in asset.partitions.names}
+    for name in sorted(set(wanted) - known):
+        said = f"there are {', '.join(sorted(known)) or 'none'}"
+        raise InvalidInput(f"nothing of what it makes has a dimension {clip(name)!r}", hint=said)
+    fixed = [asset.partitions.without_dynamic() for asset in made]
+    if wanted and not any(
+        one.select({name: text for name, text in wanted.items() if name in one.names}, _SOME_DAY_MS) for one in fixed
+    ):
+        said = ", ".join(f"{name}={clip(text)}" for name, text in sorted(wanted.items()))
+        raise InvalidInput(
+            f"it never makes anything: there are no partitions in {said}", hint="name some that there are, or will be"
+        )
 
 
 def _when(given: Mapping[str, Any], graph: Graph) -> When:

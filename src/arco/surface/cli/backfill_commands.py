@@ -73,7 +73,7 @@ def start(  # noqa: PLR0913, PLR0917 - one parameter a flag
 @backfill.command("list")
 @in_environment
 def list_backfills(
-    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="How many, newest first.")] = 20,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,

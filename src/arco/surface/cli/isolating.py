@@ -10,6 +10,7 @@ from arco.fold.spark_session import SparkSettings
 from arco.govern.places import Validation
 from arco.kernel.clock import SystemClock
 from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
 from arco.kernel.own_memory import keep_to_ourselves
 from arco.kernel.scope import Scope
 from arco.servo.execute.isolated import Isolation
@@ -23,6 +24,7 @@ from arco.surface.cli.vending import Mode, VendFlags, assume_role
 from arco.surface.http.client_config import SECRETS, base_uri, without_secrets
 
 _CONF_KEY = re.compile(r"fs\.s3[an]?\..*(access\.key|secret\.key|session\.token)$|credential", re.IGNORECASE)
+_OWN_VARIABLES = ("AWS_", "ARCO_", "AZURE_", "GOOGLE_")
 _FROM_ENVIRONMENT = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the worker instead"
 
 
@@ -33,6 +35,7 @@ def isolation_of(file: ProjectFile, at: At) -> Isolation:
     root = parse_root(settings.root)
     _refuse_what_is_shared(spark_of(file, at.master), root, words)
     _refuse_keys_in_sight(file, at)
+    _refuse_variables(file)
     flags = VendFlags(Mode.STS, words.role, words.external_id, words.endpoint, words.duration_s)
     flags.check(root)
     keys = _keys(flags, settings, root, Scope.parse_warehouse(where.warehouse))
@@ -41,7 +44,7 @@ def isolation_of(file: ProjectFile, at: At) -> Isolation:
     source = ProjectSource(
         folder=str(file.folder), name=file.name, namespace=file.namespace, assets=file.assets, gate=file.gate
     )
-    return Isolation(source=source, keys=keys, environment=tasks_environment())
+    return Isolation(source=source, keys=keys, environment=tasks_environment(words.variables))
 
 
 def _refuse_what_is_shared(spark: SparkSettings, root: Root, words: WorkerWords) -> None:
@@ -78,6 +81,20 @@ def _refuse_keys_in_sight(file: ProjectFile, at: At) -> None:
             f"--isolate: [spark] conf in {PROJECT_FILE} has {named[0]}, which every task would have",
             hint="leave it out: tasks get keys of their own",
         )
+
+
+def _refuse_variables(file: ProjectFile) -> None:
+    """Variables for tasks that are none, or that the worker reaches the store and signs with."""
+    for name in file.workers.variables:
+        if not name.isidentifier():
+            raise InvalidInput(
+                f"variables in {PROJECT_FILE} has {clip(name)!r}, which is no name of a variable", hint="write names alone"
+            )
+        if name.upper().startswith(_OWN_VARIABLES) or f"env:{name}" in file.task_keys:
+            raise InvalidInput(
+                f"--isolate: variables in {PROJECT_FILE} has {name}, which opens what no task is to open",
+                hint="leave it out: tasks get keys of their own",
+            )
 
 
 def _keys(flags: VendFlags, settings: Settings, root: Root, scope: Scope) -> TaskKeys:

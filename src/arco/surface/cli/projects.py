@@ -51,7 +51,7 @@ from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.settings import PROJECT_FILE, load_environment, read_project_file
 
 _PROJECT_WORDS = {"name", "namespace", "assets", "gate", "warehouse", "defer_to"}
-_WORKER_WORDS = {"keys", "isolate", "vend_role", "vend_endpoint", "vend_external_id", "vend_duration"}
+_WORKER_WORDS = {"keys", "isolate", "vend_role", "vend_endpoint", "vend_external_id", "vend_duration", "variables"}
 _SPARK_WORDS = {"master", "conf", "jars"}
 
 
@@ -83,6 +83,8 @@ class WorkerWords:
     endpoint: str | None = None
     external_id: str | None = None
     duration_s: int = VENDED_DURATION_S
+    variables: tuple[str, ...] = ()
+    """What tasks find of the worker's environment, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,8 @@ def _workers(said: Mapping[str, Any]) -> WorkerWords:
     if isinstance(duration, bool) or not isinstance(duration, int):
         raise InvalidInput(f"vend_duration in {PROJECT_FILE} is no number of seconds", hint="write vend_duration = 3600")
     role, endpoint, external_id = (_text(said, f"vend_{word}", "") or None for word in ("role", "endpoint", "external_id"))
-    return WorkerWords(isolate, role, endpoint, external_id, duration)
+    variables = _texts(said, "variables", ("",)) if "variables" in said else ()
+    return WorkerWords(isolate, role, endpoint, external_id, duration, variables)
 
 
 def scope_named(name: str | None, beside: Scope) -> Scope:

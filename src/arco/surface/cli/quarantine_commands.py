@@ -15,9 +15,11 @@ quarantine = typer.Typer(
 
 HeldName = Annotated[
     str,
-    typer.Argument(metavar="ID", help="As arco quarantine list has it; its last characters will do.", show_default=False),
+    typer.Argument(
+        metavar="ID", help="As arco quarantine list has it; its last four characters will do.", show_default=False
+    ),
 ]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="For whoever asks later.", prompt="Why?")]
+Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="For whoever asks later; asked for at a terminal.")]
 
 
 @quarantine.command("list")
@@ -61,7 +63,12 @@ def show(
 @quarantine.command()
 @in_environment
 def release(
-    held: HeldName, why: Why, project: ProjectFolder = ".", root: Root = None, option: Options = None, json: Json = False
+    held: HeldName,
+    why: Why = None,
+    project: ProjectFolder = ".",
+    root: Root = None,
+    option: Options = None,
+    json: Json = False,
 ) -> None:
     """Publish what was held back, though its checks refused it. Who and why are recorded.
 
@@ -80,7 +87,12 @@ def release(
 @quarantine.command()
 @in_environment
 def discard(
-    held: HeldName, why: Why, project: ProjectFolder = ".", root: Root = None, option: Options = None, json: Json = False
+    held: HeldName,
+    why: Why = None,
+    project: ProjectFolder = ".",
+    root: Root = None,
+    option: Options = None,
+    json: Json = False,
 ) -> None:
     """Give up what was held back. Its branch goes, its files stay until upkeep takes them; who and why are recorded.
 

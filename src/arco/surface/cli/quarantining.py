@@ -1,5 +1,6 @@
 """`arco quarantine`: what is held back, why, and what becomes of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from arco.kernel.errors import InvalidInput, NotFound
@@ -16,10 +17,12 @@ from arco.storage.keys import Domain
 from arco.surface.cli.opening import Opened, opened
 from arco.surface.cli.printing import print_facts, print_grid, print_json, say, when
 from arco.surface.cli.projects import At
+from arco.surface.cli.reasons import reason_given
 from arco.surface.cli.running import where_of
 from arco.surface.cli.settings import load_settings
 
 _ASIDE = "__quarantine"
+_ID_CHARS_MIN = 4
 
 
 async def list_held(at: At, *, everything: bool, json: bool) -> None:
@@ -61,7 +64,7 @@ async def show(at: At, name: str, *, json: bool) -> None:
             ("action", one.action),
             ("since", f"{when(one.held_ms)} UTC"),
             ("rows", None if one.rows is None else f"{one.rows:,}"),
-            ("partitions", "; ".join(map(str, one.partitions)) or None),
+            ("partitions", "; ".join(map(in_words, filter(None, one.partitions))) or None),
             ("run", one.run_id),
             ("task", one.task_id),
             ("branch", one.branch),
@@ -75,7 +78,8 @@ async def show(at: At, name: str, *, json: bool) -> None:
         say(line)
 
 
-async def decide(at: At, name: str, verdict: str, why: str, *, json: bool) -> None:
+async def decide(at: At, name: str, verdict: str, why: str | None, *, json: bool) -> None:
+    why = reason_given(why, "a decision", "the source was mended")
     where = where_of(at)
     options = load_settings(where.root, list(where.options), where.folder).known
     async with opened(where) as home:
@@ -116,9 +120,25 @@ async def _checks(home: Opened, one: Held) -> list[CheckResult]:
     return sorted(results, key=lambda result: (result.passed, result.check))
 
 
+def in_words(box: Mapping[str, Any]) -> str:
+    """Partitions as a document has them: a range of time without its end, or the values of a list."""
+    said = []
+    for name, spans in box.items():
+        match spans:
+            case [list(values)]:
+                said.append(f"{name} {', '.join(map(str, values))}")
+            case [first, end]:
+                said.append(f"{name} from {first} to before {end}")
+            case _:
+                said.append(f"{name} {spans}")
+    return ", ".join(said)
+
+
 def _meant(found: list[Held], name: str) -> Held:
     """One by its id, or by the end of it where that is enough."""
     exact = [one for one in found if one.id == name] or [one for one in found if one.id.endswith(name)]
+    if len(exact) == 1 and len(name) < _ID_CHARS_MIN:
+        raise InvalidInput(f"{clip(name)!r} is too short for an id", hint=f"its last {_ID_CHARS_MIN} characters, or more")
     if len(exact) == 1:
         return exact[0]
     if exact:

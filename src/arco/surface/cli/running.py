@@ -25,6 +25,7 @@ from arco.fold.passes import fold_pass
 from arco.fold.spark_masters import parse_master
 from arco.fold.spark_session import SparkSettings, expect_connect
 from arco.fold.spark_threads import any_left
+from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.kernel.limits import WORKER_POLL_S
@@ -34,10 +35,12 @@ from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.deferring import need_lender
-from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.execute.pipeline import HowToRun, Pipeline, Prepared
 from arco.servo.partitions.axes import ListAxis
+from arco.servo.plan.deferral import for_making
 from arco.servo.plan.document import PlannedTask
-from arco.servo.plan.planner import PlanRequest
+from arco.servo.plan.planner import PlanRequest, nowhere
+from arco.servo.plan.staleness import World
 from arco.servo.schedule.claims import Claim, Claims
 from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.executor import NoObserver
@@ -48,6 +51,7 @@ from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
+from arco.surface.cli.planning import no_partition
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
 from arco.surface.cli.projects import At, ProjectFile, read_project, scope_named
 from arco.surface.cli.run_display import RunDisplay, started_line, warnings_of
@@ -61,9 +65,12 @@ _COLOURS = {"succeeded": "green", "failed": "bold red", "blocked": "yellow", "qu
 
 @asynccontextmanager
 async def at_work(
-    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None
+    at: At, poll_s: float = WORKER_POLL_S, counter: Counter | None = None, *, goes_back: bool = True
 ) -> AsyncIterator[tuple[Pipeline, Lake]]:
-    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store."""
+    """A project, ready to run, and the lake that it publishes to. `counter`: told of every request to the store.
+
+    `goes_back`: code that was superseded may count again because it is at work here.
+    """
     file = read_project(at.folder)
     spark = spark_of(file, at.master)
     expect_connect(spark)
@@ -85,6 +92,7 @@ async def at_work(
             hand_over=hand_over_of(workspace, poll_s),
             keys=task_keys_if_any(file),
             defer_to=file.defer_to,
+            goes_back=goes_back,
         )
         home = pipeline.new_home(workspace.place, told=lambda note: say_aside(f"arco: {note}"))
         try:
@@ -144,7 +152,7 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
                 if json:
                     print_json({"run": None, "status": "nothing to do", "tasks": []})
                 else:
-                    say("nothing to do: everything that was asked for is as its inputs and its code are")
+                    say(f"nothing to do: {_why_nothing(pipeline, prepared)}")
                 return 0
             started = await pipeline.start(prepared, how, here=not detach)
             if started.is_new and started.plan.spec.snapshot != prepared.plan.spec.snapshot:
@@ -154,6 +162,15 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
         if detach:
             return _left_to_workers(started, json=json)
         return await _driven(pipeline, started, lake if fold else None, json=json)
+
+
+def _why_nothing(pipeline: Pipeline, prepared: Prepared) -> str:
+    chosen = [AssetKey.parse(name) for name in prepared.plan.spec.selection]
+    world = World(pipeline.project.graph, for_making(prepared.snapshot, chosen))
+    absent = [str(key) for key in nowhere(world, chosen, prepared.request)]
+    if absent and len(absent) == len(chosen):
+        return f"no {no_partition(absent, prepared.request)}"
+    return "everything that was asked for is as its inputs and its code are"
 
 
 def _left_to_workers(started: Started, *, json: bool) -> int:

@@ -155,7 +155,7 @@ def runs(
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="How many, newest first.")] = 20,
     status: Annotated[StatusWord | None, typer.Option(help="Only those that are, or ended so.", show_default=False)] = None,
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Of one run: exactly what it published, and what was held back.")

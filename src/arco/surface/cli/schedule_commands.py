@@ -66,7 +66,7 @@ def tick(
     """Run what is due, once. Call it every minute, from as many machines as you like.
 
     A tick has at most one run, whoever calls. What a dead process left half done is gone on with; what another one is at is left
-    to it. The project is deployed first, as by arco run.
+    to it. The project is deployed first, if it is new.
 
     Exits 0 if everything that was due was published, 3 if something was held back, 1 if something failed.
 
@@ -88,7 +88,9 @@ def tick(
 @in_environment
 def pause(
     name: ScheduleName,
-    why: Annotated[str, typer.Option(metavar="TEXT", help="For whoever finds it paused.", prompt="Why?")],
+    why: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="For whoever finds it paused; asked for at a terminal.")
+    ] = None,
     project: ProjectFolder = ".",
     root: Root = None,
     option: Options = None,

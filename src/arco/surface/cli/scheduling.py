@@ -8,12 +8,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from arco.kernel.errors import InvalidInput, NotFound
+from arco.kernel.errors import NotFound
 from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.deploy.manifest import DeployedSchedule, Deployment
-from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.pipeline import HowToRun, Pipeline
 from arco.servo.execute.scheduled import ScheduledRuns, deadlines_of, known_of
 from arco.servo.plan.ticks import next_ticks as ticks_after
@@ -24,8 +23,9 @@ from arco.servo.sdk.cron import Cron
 from arco.servo.sdk.project import Project
 from arco.servo.sdk.schedules import zone
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.printing import counted, print_grid, print_json, say, when
+from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
 from arco.surface.cli.projects import At, read_project
+from arco.surface.cli.reasons import reason_given
 from arco.surface.cli.running import at_work, drive_shown, fold_after
 
 
@@ -117,8 +117,13 @@ def _cron_ticks(fires: dict[str, Any], after_ms: int, count: int) -> list[int]:
 async def next_ticks(at: At, names: list[str], *, count: int, json: bool) -> None:
     found: list[dict[str, Any]] = []
     async with at_work(at) as (pipeline, _):
-        now_ms = pipeline.catalog.parts.clock.now_ms()
+        parts, now_ms = pipeline.catalog.parts, pipeline.catalog.parts.clock.now_ms()
+        schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
         for name in _chosen(names, pipeline.project.schedules):
+            state = await schedules.state(name)
+            if state is not None and state.paused is not None:
+                say_aside(f"arco: {name} is paused by {state.paused.who}: {state.paused.why}")
+                continue
             one = pipeline.project.schedules[name].document()
             fires = one["when"]
             found += [
@@ -130,7 +135,7 @@ async def next_ticks(at: At, names: list[str], *, count: int, json: bool) -> Non
     if json:
         print_json(found)
     elif not found:
-        say("nothing fires at a time: these schedules wait for commits, or nothing of what they keep fresh is published")
+        say("nothing fires at a time: they are paused, wait for commits, or nothing of what they keep fresh is published")
     else:
         rows = [[one["schedule"], one["at"], one["local"], one.get("asset", "")] for one in found]
         print_grid(["schedule", "next (UTC)", "by its clock", "to keep fresh"], rows)
@@ -153,9 +158,10 @@ def _local(tick_ms: int, timezone: str) -> str:
 
 async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: bool) -> int:
     """Everything that is due. The exit code is the worst of its runs'."""
-    async with at_work(at) as (pipeline, lake):
+    async with at_work(at, goes_back=False) as (pipeline, lake):
         parts = pipeline.catalog.parts
-        deployment = await _deployed(pipeline)
+        chosen = _chosen(names, pipeline.project.schedules)  # before anything is deployed
+        deployment = await pipeline.deploy()  # schedules tick as they are deployed
         schedules = Schedules(parts.tier1.store, parts.scope, pipeline.project.name, parts.clock, parts.entropy)
         endings: list[RunState] = []
         said: list[dict[str, Any]] = []
@@ -167,7 +173,7 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
             return endings[-1]
 
         runs = ScheduledRuns(pipeline, HowToRun(parallelism=parallel), drive)
-        for name in _chosen(names, deployment.schedules):
+        for name in chosen:
             one = deployment.schedules[name]
             for due, carried in await schedules.tick(one, partial(known_of, pipeline, deployment, one), runs):
                 said.append(_document(name, due, carried))
@@ -180,13 +186,6 @@ async def tick(at: At, names: list[str], *, parallel: int, fold: bool, json: boo
     elif not said:
         say("nothing is due")
     return max((exit_code(its.status.value for its in one.tasks.values()) for one in endings), default=0)
-
-
-async def _deployed(pipeline: Pipeline) -> Deployment:
-    """The project as it is here, deployed: schedules tick as they are deployed."""
-    tables = await columns_of_tables(pipeline.catalog, pipeline.project)
-    deployment, _ = await pipeline.deployments.deploy(pipeline.project, by=pipeline.by, tables=tables)
-    return deployment
 
 
 def _document(name: str, due: Tick, carried: Carried) -> dict[str, Any]:
@@ -206,11 +205,10 @@ def _outcome(carried: Carried) -> tuple[str | None, str, str]:
             return run, "elsewhere", f"run {run} is driven elsewhere"
 
 
-async def pause(at: At, name: str, why: str) -> None:
+async def pause(at: At, name: str, why: str | None) -> None:
     async with _at(at) as desk:
         deployed = _of_deployment(desk, name)
-        if not why.strip():
-            raise InvalidInput("a pause without a reason", hint='say why: --why "the source is being moved"')
+        why = reason_given(why, "a pause", "the source is being moved")
         is_new = await desk.schedules.pause(deployed, desk.home.author.principal, why)
         say(f"{name} is paused: arco schedule resume {name} lets it go on" if is_new else f"{name} was paused before")
 
@@ -223,10 +221,10 @@ async def resume(at: At, name: str) -> None:
 
 def _of_deployment(desk: _Desk, name: str) -> DeployedSchedule:
     known = {} if desk.deployment is None else desk.deployment.schedules
-    if name not in known:
-        written = "it is written and not deployed: arco deploy" if name in desk.project.schedules else None
-        raise NotFound(f"no schedule {name!r} is deployed", hint=written or _listed(known))
-    return known[name]
+    if name in known:
+        return known[name]
+    _chosen([name], {*known, *desk.project.schedules})
+    raise NotFound(f"no schedule {name!r} is deployed", hint="it is written and not deployed: arco deploy")
 
 
 def _chosen(names: list[str], known: Iterable[str]) -> list[str]:

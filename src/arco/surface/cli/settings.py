@@ -125,12 +125,18 @@ _NO_KEYS = {
 }
 
 
-def tasks_environment() -> dict[str, str]:
-    """What the process of one task finds in its environment, where tasks are kept apart."""
+def tasks_environment(variables: tuple[str, ...] = ()) -> dict[str, str]:
+    """What the process of one task finds in its environment, where tasks are kept apart. `variables`: what the project names."""
+    for name in variables:
+        if name not in os.environ:
+            raise InvalidInput(
+                f"{name} is to be passed to tasks, and is not set",
+                hint=f"set it, or take it out of variables in {PROJECT_FILE}",
+            )
     named = {
         name: value
         for name, value in os.environ.items()
-        if name in _FOR_TASKS or (name.startswith(("LC_", "PYTHON")) and name != "PYTHONSTARTUP")
+        if name in _FOR_TASKS or name in variables or (name.startswith(("LC_", "PYTHON")) and name != "PYTHONSTARTUP")
     }
     return named | _NO_KEYS
 

@@ -1,16 +1,18 @@
 """`arco watch` and `arco logs`: a run and a task as they go on, wherever they are driven.
 
-Both only read: the run's log says what happened, the claims how far each task is, the log of an attempt what it said.
+Both only read: the run's log says what happened, the claims how far each task is, the log of an attempt what it said. A store
+that was there and does not answer is waited for: a run goes on without whoever looks at it.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 import typer
 from rich.console import Console
 
-from arco.kernel.errors import NotFound
+from arco.kernel.clock import Clock
+from arco.kernel.errors import AskHistory, NotFound, RetryLater
 from arco.kernel.ids import TaskId, clip
 from arco.kernel.limits import RUN_POLL_S
 from arco.ledger.outstanding import run_ids
@@ -32,11 +34,13 @@ from arco.servo.plan.document import PlannedTask
 from arco.servo.schedule.claims import Claims
 from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.printing import say, when
+from arco.surface.cli.printing import say, say_aside, when
 from arco.surface.cli.projects import At
 from arco.surface.cli.run_display import RunDisplay, started_line
 from arco.surface.cli.run_pages import alive_text
 from arco.surface.cli.running import run_id_of, where_of
+
+_DOUBLED_MAX = 4
 
 
 async def watch(at: At, run_id: str | None) -> int:
@@ -51,16 +55,20 @@ async def watch(at: At, run_id: str | None) -> int:
         with RunDisplay(console, started.plan, _partitions, live=console.is_terminal) as display:
             display.found(state)
             started.log.on_batch = lambda batch: _seen(display, started, batch)
-            while not started.log.state.is_finished:
-                await home.catalog.parts.clock.sleep(RUN_POLL_S)
+            clock = home.catalog.parts.clock
+
+            async def look() -> None:
                 await started.log.catch_up()
-                now_ms = home.catalog.parts.clock.now_ms()
                 for task, its in ((one, started.log.state.tasks[one]) for one in started.log.state.active):
                     claim = await claims.read(task)
                     said = {} if claim is None else claim.progress
                     if await claims.is_silent(task, its):
-                        said = {"phase": alive_text(its, claim, now_ms)}
+                        said = {"phase": alive_text(its, claim, clock.now_ms())}
                     display.progressed(task, said)
+
+            looking = _Looking(clock, look)
+            while not started.log.state.is_finished:
+                await looking.again()
     ended = started.log.state.run.status.value
     say(f"{ended}: arco runs show {started.log.run}")
     return 0 if ended == "succeeded" else 1
@@ -72,18 +80,40 @@ async def logs(at: At, task: str, run_id: str | None, *, follow: bool, json: boo
         started, planned = await _tasks(home, task, run_id)
         follower = _Follower(home, started, planned)
         await follower.begin()
+        looking = _Looking(home.catalog.parts.clock, follower.look)
         while True:
-            was_over = follower.is_over  # what was said last is written after the end
-            for line in await follower.news():
+            for line in follower.news():
                 if json:
                     typer.echo(msgspec.json.encode(line.document()))
                 else:
                     whose = f"{line.task}  " if len(planned) > 1 else ""
                     say(f"{when(line.at_ms)}  {whose}{line.attempt:>2}  {line.level:<7}  {line.text}")
-            if not follow or was_over:
+            if not follow or follower.was_over:
                 return
-            await home.catalog.parts.clock.sleep(RUN_POLL_S)
-            await follower.look()
+            await looking.again()
+
+
+@dataclass(slots=True)
+class _Looking:
+    """Looks now and then. A store that is silent is said once, and asked ever more rarely until it answers."""
+
+    clock: Clock
+    look: Callable[[], Awaitable[None]]
+    _silences: int = 0
+
+    async def again(self) -> None:
+        """Wait, and look until something was seen."""
+        while True:
+            await self.clock.sleep(RUN_POLL_S * 2 ** min(self._silences, _DOUBLED_MAX))
+            try:
+                await self.look()
+            except (RetryLater, AskHistory) as error:
+                if not self._silences:
+                    say_aside(f"arco: {error.message}; it is tried again until it answers")
+                self._silences += 1
+            else:
+                self._silences = 0
+                return
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +136,10 @@ class _Follower:
     def __init__(self, home: Opened, started: Started, planned: Sequence[PlannedTask]) -> None:
         self._home = home
         self._started = started
-        self._entries: list[_Line] = []
+        self._lines: list[_Line] = []
         self._parts = {task.id: "" for task in planned}
+        self.was_over = False
+        """Whether all tasks had ended before what they said was read: what was said last is written after the end."""
         self._ended: set[str] = set()
         self._heard_out: set[str] = set()
 
@@ -118,34 +150,38 @@ class _Follower:
         again.on_batch = self._take
         await again.read_all()
         self._started = replace(self._started, log=again)
-
-    @property
-    def is_over(self) -> bool:
-        return all(self._started.log.state.task(task).status in ENDED for task in self._parts)
+        await self._read()
 
     async def look(self) -> None:
         await self._started.log.catch_up()
+        await self._read()
 
-    async def news(self) -> list[_Line]:
+    def news(self) -> list[_Line]:
+        """What was found since it was last asked for."""
+        found, self._lines = self._lines, []
+        return sorted(found, key=lambda line: line.at_ms)  # within one millisecond as the log has it
+
+    async def _read(self) -> None:
+        """What the attempts said. What was found before the store fell silent is kept."""
         parts = self._home.catalog.parts
-        found, self._entries = self._entries, []
         run, state = self._started.log.run, self._started.log.state
+        was_over = all(state.task(task).status in ENDED for task in self._parts)
         for task, part in list(self._parts.items()):
             if not state.task(task).attempt or task in self._heard_out:
                 continue
             is_over = state.task(task).status in ENDED
             async for key, lines in read_log(parts.tier1.store, parts.scope, run, TaskId(task), part):
                 self._parts[task] = str(key)
-                found += [_Line(one.at_ms, task, key.attempt, one.level, one.text) for one in lines]
+                self._lines += [_Line(one.at_ms, task, key.attempt, one.level, one.text) for one in lines]
             if is_over:  # what was said last is written after the end
                 (self._heard_out if task in self._ended else self._ended).add(task)
-        return sorted(found, key=lambda line: line.at_ms)  # within one millisecond as the log has it
+        self.was_over = was_over
 
     def _take(self, batch: Batch) -> None:
         mine = (one for one in batch.entries if isinstance(one, TaskEntry) and one.task in self._parts)
         for entry in mine:
             attempt = entry.attempt if isinstance(entry, AttemptEntry) else 0
-            self._entries += [_Line(batch.at_ms, entry.task, attempt, level, text) for level, text in _said(entry)]
+            self._lines += [_Line(batch.at_ms, entry.task, attempt, level, text) for level, text in _said(entry)]
 
 
 def _said(entry: AnyEntry) -> Iterator[tuple[str, str]]:

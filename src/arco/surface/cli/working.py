@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arco.fold.spark_threads import any_left
-from arco.kernel.errors import ArcoError
+from arco.kernel.errors import ArcoError, Superseded
 from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
-from arco.servo.deploy.table_columns import columns_of_tables
 from arco.servo.execute.minding import Scheduler, requests_an_hour
 from arco.servo.execute.pipeline import Pipeline
 from arco.servo.execute.working import Worker
@@ -88,20 +87,26 @@ def mind(at: At, *, once: bool, poll_s: float) -> Serving:
     async def serving(begun: Callable[[Service], None]) -> int:
         keys = task_keys(read_project(at.folder))
         sent = _Sent()
-        async with at_work(at, poll_s, sent) as (pipeline, _):
-            tables = await columns_of_tables(pipeline.catalog, pipeline.project)
-            deployment, _ = await pipeline.deployments.deploy(pipeline.project, by=pipeline.by, tables=tables)
+        async with at_work(at, poll_s, sent, goes_back=False) as (pipeline, _):
+            schedules = await _its_schedules(pipeline)
             said = _Said()
             scheduler = Scheduler(pipeline, keys=keys, told=said)
             begun(scheduler)
             signed = ", and signs tasks for workers" if keys is not None else ""
-            schedules = counted(len(deployment.schedules), "schedule")
             say(f"scheduler of {pipeline.project.name} at {pipeline.root}: {schedules}{signed}")
             say(_idle(pipeline, await requests_an_hour(pipeline, lambda: sent.requests)))
             await scheduler.serve(once=once)
             return said.code if once else 0
 
     return serving
+
+
+async def _its_schedules(pipeline: Pipeline) -> str:
+    """What a scheduler begins with. One whose code was superseded says why when it is to tick, and open runs may need it."""
+    try:
+        return counted(len((await pipeline.deploy()).schedules), "schedule")
+    except Superseded:
+        return "it starts nothing, and goes on with open runs"
 
 
 @dataclass(slots=True)

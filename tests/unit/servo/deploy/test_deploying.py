@@ -10,7 +10,7 @@ import pytest
 from arco import asset, daily, source, static, weekly
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, UnknownFormat
+from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound, Superseded, UnknownFormat
 from arco.kernel.ids import ColumnId
 from arco.kernel.scope import Scope
 from arco.quality.schemas import Schema
@@ -21,6 +21,7 @@ from arco.servo.sdk.authoring import Asset
 from arco.servo.sdk.project import Project, assembled
 from arco.storage.memory import MemoryStore
 from arco.storage.paging import walk
+from arco.storage.port import Object
 from stand_ins.hand_clock import HandClock
 from stand_ins.shared_store import Line
 
@@ -210,6 +211,58 @@ def test_who_is_overtaken_by_another_deployment_is_told(desk: Desk) -> None:
     counts = desk.run(desk.deployments.current("shop"))
     assert counts is not None
     assert list(counts.assets) == ["shop.b"]
+
+
+def test_code_that_was_superseded_counts_again_only_on_purpose(desk: Desk) -> None:
+    old, new = {"a": {"schema": LONG}}, {"a": {"schema": {**LONG, "note": "string"}}, "b": {}}
+    first, second = desk.deploy(old), desk.deploy(new)
+    with pytest.raises(Superseded, match=f"deployment {second.id} of shop counts, .* deployed as {first.id} before"):
+        desk.deploy(old, goes_back=False)
+    assert desk.run(desk.deployments.current("shop")) == second
+    third = desk.deploy(old, allow_breaking=True)
+    with pytest.raises(Superseded, match=f"deployment {third.id} of shop counts"):
+        desk.deploy(new, goes_back=False)
+    assert desk.deploy(old, goes_back=False) == third
+    newer = desk.deploy({"a": {"schema": LONG, "tags": "newer"}}, goes_back=False)
+    assert desk.run(desk.deployments.current("shop")) == newer
+
+
+def test_nobody_undoes_a_rollback_by_starting(desk: Desk) -> None:
+    first, second = desk.deploy({"a": {}}), desk.deploy({"a": {}, "b": {}})
+    desk.run(desk.deployments.rollback("shop", by="ann"))
+    with pytest.raises(Superseded, match=f"deployed as {second.id} before"):
+        desk.deploy({"a": {}, "b": {}}, goes_back=False)
+    assert desk.deploy({"a": {}}, goes_back=False) == first
+
+
+def test_code_from_before_a_rename_is_known_though_its_identities_would_be_others(desk: Desk) -> None:
+    desk.deploy({"a": {}})
+    desk.deploy({"b": {"renamed_from": "a"}})
+    with pytest.raises(Superseded):
+        desk.deploy({"a": {}}, goes_back=False)
+
+
+def test_only_code_that_is_news_is_looked_for_among_earlier_deployments(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        desk.deploy({"a": {"tags": f"t{number}"}})
+    read: list[str] = []
+    get = desk.store.get
+
+    async def noted(key: str) -> Object | None:
+        read.append(key)
+        return await get(key)
+
+    monkeypatch.setattr(desk.store, "get", noted)
+    desk.deploy({"a": {"tags": "t39"}}, goes_back=False)
+    assert len(read) == 2, "the head, and what counts"
+    with pytest.raises(Superseded):
+        desk.deploy({"a": {"tags": "t0"}}, goes_back=False)
+    assert len(read) > 40
+    read.clear()
+    desk.deploy({"a": {"tags": "t0"}})
+    assert len(read) < 10, "who goes back on purpose does not look"
 
 
 # Schemas

@@ -118,6 +118,26 @@ def test_what_keeps_an_open_request_stays_written_down(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_scheduler_of_code_that_was_superseded_leaves_requests_to_others(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = Place(tmp_path)
+        old = replace(place.pipeline, goes_back=False)
+        await old.deploy()
+        (tmp_path / "assets" / "asked.py").write_text(ASSETS.replace("...", "return 1"))
+        project = load_project(tmp_path, name="shop", namespace="shop", assets=("assets",))
+        new = replace(old, project=project)
+        counts = await new.deploy()
+        asked = await place.asked("one")
+        assert await start_asked(old) == []
+        assert await new.deployments.current("shop") == counts
+        kept = await place.trouble(asked)
+        assert kept is not None
+        assert f"deployment {counts.id} of shop counts" in kept.message
+        assert len(await start_asked(new)) == 1
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("trouble", [CorruptObject("torn"), KeyError("when")])
 def test_requests_that_cannot_be_started_keep_neither_the_process_nor_others_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog, trouble: Exception

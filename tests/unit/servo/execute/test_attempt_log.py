@@ -2,11 +2,14 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import arco
 from arco.kernel.clock import SystemClock
 from arco.kernel.errors import Unavailable
 from arco.kernel.ids import RunId, TaskId
@@ -122,6 +125,50 @@ def test_a_failure_is_there_with_where_it_happened(lake: Lake) -> None:
     lake.run(log.flush())
     assert lines(lake)[-1] == (1, 1, "error", "ValueError: no such day")
     assert any("test_attempt_log.py" in text for *_, text in lines(lake))
+
+
+OURS = """
+def inside(work):
+    return work()
+
+def caught(pool, work):
+    try:
+        pool.submit(inside, work).result()
+    except Exception as error:
+        return error
+"""
+
+
+def test_a_failure_begins_where_the_code_of_the_asset_does(lake: Lake) -> None:
+    """What Arco and its threads did before is left out, and so before what it came of."""
+    ours: dict[str, Callable[..., Any]] = {}
+    exec(compile(OURS, str(Path(arco.__file__).parent / "servo" / "execute" / "ours.py"), "exec"), ours)
+
+    def code() -> None:
+        try:
+            ours["inside"](wrong)
+        except KeyError as error:
+            raise ValueError("no such day") from error
+
+    def wrong() -> None:
+        raise KeyError("day")
+
+    log = AttemptLog(lake.catalog.parts, RUN, TASK, 1)
+    with ThreadPoolExecutor(1) as pool:
+        log.failed(ours["caught"](pool, code))
+    lake.run(log.flush())
+    said = [text.strip() for *_, text in lines(lake) if text.strip().startswith(("File", "KeyError", "ValueError"))]
+    assert [line.rpartition(" ")[2] for line in said] == ["code", "inside", "wrong", "'day'", "code", "day"]
+
+
+def test_a_failure_of_arcos_own_is_there_with_all_of_it(lake: Lake) -> None:
+    ours: dict[str, Callable[..., Any]] = {}
+    exec(compile(OURS, str(Path(arco.__file__).parent / "servo" / "execute" / "ours.py"), "exec"), ours)
+    log = AttemptLog(lake.catalog.parts, RUN, TASK, 1)
+    with ThreadPoolExecutor(1) as pool:
+        log.failed(ours["caught"](pool, None))
+    lake.run(log.flush())
+    assert any("in inside" in text for *_, text in lines(lake))
 
 
 def test_what_is_too_much_is_left_out_and_said_to_be(lake: Lake) -> None:

@@ -11,7 +11,7 @@ from arco.catalog.catalog import Catalog
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import CorruptObject, InvalidInput, StoreRefused
+from arco.kernel.errors import CorruptObject, InvalidInput, StoreRefused, Superseded
 from arco.kernel.scope import Scope
 from arco.kernel.secret import Secret
 from arco.ledger.run_entries import RunStatus
@@ -129,6 +129,39 @@ def test_schedules_tick_by_a_scheduler_that_has_the_deployed_code(tmp_path: Path
         place.clock.at_ms += 600_000
         await tick_schedules(replace(place.pipeline, project=other_code(place)), Heard().troubled)
         assert await place.noted() == []
+
+    asyncio.run(story())
+
+
+SAME_CODE = ASSETS.replace("*/5", "0")
+
+
+def of_now(place: Place, folder: Path, assets: str) -> Pipeline:
+    """A process that starts by itself from other files of the project."""
+    (folder / "assets" / "minded.py").write_text(assets)
+    project = load_project(folder, name="shop", namespace="shop", assets=("assets",))
+    return replace(place.pipeline, project=project, goes_back=False)
+
+
+@pytest.mark.parametrize("newer", [SAME_CODE, ASSETS + MORE, ASSETS.replace("(run): ...", "(run): return 1")])
+def test_a_scheduler_of_code_that_was_superseded_ticks_nothing_and_puts_nothing_back(tmp_path: Path, newer: str) -> None:
+    async def story() -> None:
+        place, heard = Place(tmp_path), Heard()
+        old = replace(place.pipeline, goes_back=False)
+        await old.deploy()
+        new = of_now(place, tmp_path, newer)
+        counts = await new.deploy()
+        place.clock.at_ms += 7_200_000
+        with pytest.raises(Superseded):
+            await old.deploy()
+        await tick_schedules(old, heard.troubled)
+        assert await place.noted() == []
+        (said,) = heard.lines
+        assert said.startswith(f"schedules: deployment {counts.id} of shop counts, and the code here is not that one")
+        assert await new.deployments.current("shop") == counts
+        await tick_schedules(new, heard.troubled)
+        assert len(await place.noted()) >= 1
+        assert len(heard.lines) == 1
 
     asyncio.run(story())
 

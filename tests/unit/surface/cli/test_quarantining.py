@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from arco.surface.cli.quarantining import in_words
 from fixtures.servo.lake import Lake, data_file
 from unit.servo.execute.test_desk import BY_DAY, SCHEMA, held
 
@@ -52,6 +53,28 @@ def test_what_cannot_be_done_is_said_in_one_line(arco: Shell, ids: list[str]) ->
     assert "nothing that was held back is called 'nope'" in arco("quarantine", "show", "nope").err
     assert "is the end of several" in arco("quarantine", "show", "").err
     assert arco("quarantine", "discard", ids[0], "--why", " ").code == 2
+
+
+def test_partitions_are_said_in_words() -> None:
+    assert in_words({"date": ["2025-01-01", "2025-01-03"], "region": [["de", "fr"]]}) == (
+        "date from 2025-01-01 to before 2025-01-03, region de, fr"
+    )
+
+
+@pytest.mark.parametrize("chars", [0, 1, 3])
+def test_nothing_is_given_up_by_an_id_that_was_left_empty(
+    arco: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chars: int
+) -> None:
+    """As a shell writes a variable that is not set."""
+    monkeypatch.setenv("ARCO_ROOT", str(tmp_path / "lake"))
+    monkeypatch.chdir(tmp_path)
+    with Lake(tmp_path / "lake") as lake:
+        only = held(lake, lake.create("t", SCHEMA, partition_spec=BY_DAY), "file1", 1).id
+    refused = arco("quarantine", "discard", only[len(only) - chars :], "--why", "x")
+    assert refused.code == 2
+    assert "is too short for an id" in refused.err
+    assert arco("quarantine", "list", "--json").json[0]["id"] == only
+    assert arco("quarantine", "discard", only[-4:], "--why", "x").code == 0
 
 
 def test_a_root_without_anything(arco: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

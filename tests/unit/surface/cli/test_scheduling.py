@@ -35,6 +35,14 @@ catch_up = "all"
 """
 
 
+DAYS = """
+from arco import asset, daily, dynamic, static
+
+@asset(partitions=[daily("date", start="2026-01-01"), static("region", ["de", "fr"]), dynamic("shop")])
+def days(): ...
+"""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -77,14 +85,14 @@ def test_a_tick_that_cannot_be_planned_is_struck_off_with_its_reason(arco: Shell
     """`orders` was never published, so it is due at once; its source has no table, so a run of it would fail."""
     (here / "arco.toml").write_text(TOML.replace("[schedules", '[schedules.wrong]\nafter = "raw"\n\n[schedules'))
     text = (here / "assets" / "a.py").read_text()
-    (here / "assets" / "a.py").write_text(text + 'schedule("lost", keep_fresh="orders", partitions={"moon": "full"})\n')
+    (here / "assets" / "a.py").write_text(text + 'schedule("lost", keep_fresh="orders", parameters={"moon": "full"})\n')
     first = arco("schedule", "tick", "lost", "--json")
     assert first.code == 0
     assert [(one["schedule"], one["tick"], one["status"]) for one in first.json] == [("lost", "number 1", "refused")]
-    assert "no selected asset has a dimension 'moon'" in first.json[0]["said"]
+    assert "no asset has a parameter 'moon'" in first.json[0]["said"]
     assert arco("schedule", "tick", "lost", "--json").json == []
     listed = {one["name"]: one for one in arco("schedule", "list", "--json").json}
-    assert listed["lost"]["last"].startswith("refused no selected asset")
+    assert listed["lost"]["last"].startswith("refused no asset has a parameter")
 
 
 def test_pause_and_resume_say_who_and_why(arco: Shell) -> None:
@@ -96,6 +104,9 @@ def test_pause_and_resume_say_who_and_why(arco: Shell) -> None:
     assert listed["leap"]["paused"]["why"] == "holidays"
     assert listed["leap"]["state"].endswith(": holidays")
     assert listed["leap"]["next"] == ""
+    following = arco("schedule", "next", "leap")
+    assert "02:30" not in following.out
+    assert following.err.startswith("arco: leap is paused by ")
     assert arco("schedule", "resume", "leap").out == "leap goes on from now\n"
     assert arco("schedule", "resume", "leap").out == "leap was not paused\n"
     refused = arco("schedule", "pause", "leap", "--why", " ")
@@ -103,10 +114,33 @@ def test_pause_and_resume_say_who_and_why(arco: Shell) -> None:
     assert "without a reason" in refused.err
 
 
-def test_a_schedule_that_is_not_there(arco: Shell) -> None:
+def test_a_schedule_that_is_not_there(arco: Shell, here: Path) -> None:
     ended = arco("schedule", "tick", "weekly")
     assert ended.code == 2
     assert "there is no schedule 'weekly'" in ended.err
+    assert list((here / "lake").rglob("*.json")) == [], "nothing was deployed for it"
+    for words in (("pause", "weekly", "--why", "x"), ("resume", "weekly")):
+        refused = arco("schedule", *words)
+        assert refused.code == 2
+        assert "no schedule 'weekly': there are in_time, leap, new_orders" in refused.err
+
+
+def test_what_a_schedule_makes_may_be_of_partitions_that_are_still_to_come(arco: Shell, here: Path) -> None:
+    (here / "assets" / "c.py").write_text(DAYS)
+    wanted = '{"date": "2090-01-01..", "shop": "one that nobody has seen"}'
+    written = f'schedule("later", cron="@daily", make="days", partitions={wanted})'
+    (here / "assets" / "b.py").write_text(f"from arco import schedule\n\n{written}\n")
+    assert arco("validate").code == 0
+
+
+def test_a_reason_is_asked_for_where_somebody_can_answer(arco: Shell) -> None:
+    arco("deploy")
+    for words in (("schedule", "pause", "leap"), ("quarantine", "release", "x"), ("quarantine", "discard", "x")):
+        refused = arco(*words)
+        assert refused.code == 2
+        assert refused.out == ""
+        assert refused.err.count("\n") == 1
+        assert "--why" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -124,12 +158,23 @@ def test_a_schedule_that_is_not_there(arco: Shell) -> None:
         ('schedule("x", cron="@daily", catch_up="some")', "catch_up='some' is not known"),
         ('schedule("x", after="raw", catch_up="all")', "catch_up is for cron"),
         ('schedule("x", keep_fresh="orders", make="totals")', "what is kept fresh is what is made"),
+        ('schedule("x", cron="@midnite")', "there is no '@midnite'"),
+        ('schedule("x", cron="@daily", make="days", partitions={"dat": "2026-01-05"})', "has a dimension 'dat'"),
+        (
+            'schedule("x", cron="@daily", make="days", partitions={"date": "2026-01-09..2026-01-05"})',
+            "ends before it begins",
+        ),
+        ('schedule("x", cron="@daily", make="days", partitions={"date": "2025-12-31"})', "it never makes anything"),
+        ('schedule("x", cron="@daily", make="days", partitions={"date": "2026-01-32"})', "is not a date"),
+        ('schedule("x", cron="@daily", make="days", partitions={"region": "dk"})', "dk"),
+        ('schedule("x", keep_fresh="orders", partitions={"date": "2026-01-05"})', "has a dimension 'date'"),
         ('schedule("X y", cron="@daily")', "is not a schedule name"),
         ('schedule("leap", cron="@daily")', "schedule 'leap' is defined twice"),
     ],
 )
 def test_a_schedule_that_never_fires_is_refused_in_one_line(arco: Shell, here: Path, written: str, why: str) -> None:
     (here / "assets" / "b.py").write_text(f"from arco import schedule\n\n{written}\n")
+    (here / "assets" / "c.py").write_text(DAYS)
     ended = arco("validate", "--json")
     assert ended.code == 2
     (problem,) = ended.json["problems"]

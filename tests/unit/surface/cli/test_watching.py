@@ -10,9 +10,11 @@ import pytest
 from arco.catalog.catalog import Catalog
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
+from arco.kernel.errors import StoreRefused, Unavailable
 from arco.kernel.ids import RunId, TaskId, UlidSource
 from arco.kernel.scope import Scope
 from arco.ledger.run_entries import (
+    AnyEntry,
     Failure,
     OutputStaged,
     RunFinished,
@@ -24,12 +26,14 @@ from arco.ledger.run_entries import (
     TaskSkipped,
     TaskStarted,
 )
-from arco.ledger.run_log import write_plan
+from arco.ledger.run_log import RunLog, write_plan
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.servo.execute.attempt_log import AttemptLog
 from arco.servo.plan.document import Plan
 from arco.servo.schedule.starting import RunRequest, start_run
 from arco.storage.keys import RunLogKey
+from arco.storage.local import LocalStore
+from arco.storage.port import Object
 from arco.storage.roots import open_root
 from arco.surface.cli.run_pages import bar
 from unit.servo.schedule.ground import plan_of, task_id
@@ -180,3 +184,77 @@ def test_bars_lie_on_one_line_of_time() -> None:
     assert drawn(claimed_ms=6000, started_ms=6000, ended_ms=6001) == "·····█"
     assert drawn(claimed_ms=9000) == "········▒▒"
     assert drawn() == ""
+
+
+class _Outage:
+    """A store that answers no read of a run for a while, from one of them on; then the run ends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, log: RunLog, begins: int, error: Exception) -> None:
+        self.asked, self.log = 0, log
+        read = LocalStore.get
+
+        async def get(store: LocalStore, key: str) -> Object | None:
+            self.asked += "/runs/" in key
+            if "/runs/" in key and begins <= self.asked < begins + _LASTS:
+                raise error
+            if self.asked >= begins + _LASTS and not self.log.state.is_finished:
+                assert await self.log.append(_FAILED)
+            return await read(store, key)
+
+        monkeypatch.setattr(LocalStore, "get", get)
+        monkeypatch.setattr("arco.surface.cli.watching.RUN_POLL_S", 0.001)
+
+
+_LASTS = 3
+_FAILED: list[AnyEntry] = [
+    TaskFailed(task=A, attempt=1, failure=Failure(kind="user_code", message="no such column")),
+    RunFinished(status=RunStatus.FAILED),
+]
+
+
+async def _open_run(root: Path) -> RunLog:
+    clock, entropy = SystemClock(), SystemEntropy()
+    store = open_root(str(root), {}, clock, entropy)
+    log = (await start_run(store, Scope.of(), plan_of({"a": ""}), RunRequest(), clock, entropy)).log
+    await log.append([TaskClaimed(task=A, attempt=1, worker="w1", lease_s=30), TaskStarted(task=A, attempt=1)])
+    said = AttemptLog(Catalog.open(store, f"file://{root}", Scope.of(), clock, entropy).parts, log.run, TaskId(A), 1)
+    said.say("half of it")
+    await said.flush()
+    return log
+
+
+@pytest.mark.parametrize("begins", [5, 6, 7])
+def test_watching_goes_on_when_the_store_answers_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arco: Shell, begins: int
+) -> None:
+    (tmp_path / "lake").mkdir()
+    log = asyncio.run(_open_run(tmp_path / "lake"))
+    _Outage(monkeypatch, log, begins, Unavailable("the store did not answer"))
+    ended = arco("watch", str(log.run), "--root", str(tmp_path / "lake"))
+    assert ended.err.splitlines() == ["arco: the store did not answer; it is tried again until it answers"]
+    assert ended.out.splitlines()[-1] == f"failed: arco runs show {log.run}"
+
+
+@pytest.mark.parametrize("begins", [9, 10, 11, 12])
+def test_following_a_log_goes_on_when_the_store_answers_again_and_leaves_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arco: Shell, begins: int
+) -> None:
+    (tmp_path / "lake").mkdir()
+    log = asyncio.run(_open_run(tmp_path / "lake"))
+    _Outage(monkeypatch, log, begins, Unavailable("the store did not answer"))
+    ended = arco("logs", "a", "--follow", "--root", str(tmp_path / "lake"))
+    assert ended.err.splitlines() == ["arco: the store did not answer; it is tried again until it answers"]
+    assert [line.split("  ")[-1].strip() for line in ended.out.splitlines()] == [
+        "claimed by w1", "started", "half of it", "user_code: no such column",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", [("watch",), ("logs", "a", "--follow")])
+def test_what_does_not_get_better_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arco: Shell, what: tuple[str, ...]
+) -> None:
+    (tmp_path / "lake").mkdir()
+    log = asyncio.run(_open_run(tmp_path / "lake"))
+    _Outage(monkeypatch, log, 9, StoreRefused("the store does not let us"))
+    ended = arco(*what, "--root", str(tmp_path / "lake"))
+    assert (ended.code, "the store does not let us" in ended.err) == (2, True)

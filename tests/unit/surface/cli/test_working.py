@@ -84,6 +84,43 @@ def test_a_detached_run_without_the_key_that_arco_toml_names_is_refused(here: Pa
     assert arco("plan").code == 0
 
 
+NEWER = ASSETS.replace("...", "return 1")
+
+
+def test_a_scheduler_of_an_old_checkout_takes_nothing_back_and_goes_on_with_runs(here: Path, arco: Shell) -> None:
+    run = arco("run", "--detach", "--json").json["run"]
+    (here / "assets" / "a.py").write_text(NEWER)
+    arco("deploy")
+    counts = arco("deploy", "--history", "--json").json["current"]
+    (here / "assets" / "a.py").write_text(ASSETS)
+    arco("cancel", run)
+    started = arco("scheduler", "--once")
+    assert started.code == 2
+    assert f"run {run} cancelled" in started.out
+    assert "starts nothing" in started.out
+    assert f"deployment {counts} of shop counts" in started.err
+    assert "arco deploy" in started.err
+    assert arco("deploy", "--history", "--json").json["current"] == counts
+    ticked = arco("schedule", "tick")
+    assert (ticked.code, len(ticked.err.splitlines())) == (2, 1)
+    assert f"deployment {counts} of shop counts" in ticked.err
+    assert arco("deploy", "--history", "--json").json["current"] == counts
+    arco("deploy")
+    assert arco("scheduler", "--once").code == 0
+
+
+def test_a_scheduler_does_not_undo_a_rollback_and_whoever_runs_by_hand_may(here: Path, arco: Shell) -> None:
+    arco("deploy")
+    before = arco("deploy", "--history", "--json").json["current"]
+    (here / "assets" / "a.py").write_text(NEWER)
+    arco("deploy")
+    arco("rollback")
+    assert arco("scheduler", "--once").code == 2
+    assert arco("deploy", "--history", "--json").json["current"] == before
+    arco("run", "--detach")
+    assert arco("deploy", "--history", "--json").json["current"] != before
+
+
 def test_workers_and_schedulers_work_in_the_workspace_that_flags_name(arco: Shell) -> None:
     arco("workspace", "create", "dev")
     run = arco("run", "--detach", "--json", "--workspace", "dev").json["run"]

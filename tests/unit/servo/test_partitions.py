@@ -106,6 +106,7 @@ DAYS = partitioned(daily("date", start="2025-01-01"))
 MONTHS = partitioned(monthly("date", start="2025-01"))
 WEEKS = partitioned(weekly("date", start="2024-12-30"))
 REGIONS = partitioned([daily("date", start="2025-01-01"), static("region", ["de", "fr"])])
+REGIONS_FIRST = partitioned([static("region", ["de", "fr"]), daily("date", start="2025-01-01")])
 
 
 def two_weeks_before(made):
@@ -130,6 +131,7 @@ def pick(partitioning: Partitioning, **wanted: str) -> PartitionSet:
         (All(), DAYS, REGIONS, {"date": "2025-02-10"}, {}),
         (All(), DAYS, UNPARTITIONED, {}, {}),
         (Last(), DAYS, UNPARTITIONED, {}, {"date": "2025-03-04"}),
+        (Last(), REGIONS_FIRST, UNPARTITIONED, {}, {"date": "2025-03-04"}),
         (Window(), UNPARTITIONED, DAYS, {"date": "2025-02-10"}, {}),
         (Window(-2, 0), MONTHS, DAYS, {"date": "2025-03-02"}, {"date": "2025-01..2025-03"}),
         (Window(-1, 0), DAYS, MONTHS, {"date": "2025-02"}, {"date": "2025-01-31..2025-02-28"}),

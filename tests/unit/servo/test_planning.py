@@ -389,6 +389,30 @@ def test_the_newest_of_an_input_is_enough() -> None:
     assert one.spec.tasks[0].inputs[0].partitions == [{"date": ["2025-01-30", "2025-01-31"]}]
 
 
+def test_the_newest_of_an_input_is_the_newest_that_is_there() -> None:
+    late = source("late", partitions=[static("region", ["a", "b"]), DAYS])
+
+    @asset(partitions=DAYS)
+    def made_here(run: object) -> object: ...
+
+    @asset(inputs={"late": last("late"), "own": last("made_here")})
+    def now(late: object, own: object) -> object: ...
+
+    made = assembled([one.written for one in (late, made_here, now)], folder=Path(), name="s", namespace="shop")
+    there = [{"partitions": [{"region": [["a", "b"]], "date": ["2025-01-01", "2025-01-29"]}], "version": "v"}]
+    table = TableFact(table_uuid="r", snapshot_id=7, metadata_location="m", versions=there)
+    facts = PlanningSnapshot(id="s", at_ms=NOW_MS, assets={"shop.late": AssetFacts(table=table)})
+
+    def read(**request: object) -> dict[str, object]:
+        one = made_plan(made, facts, **request)
+        return {given.parameter: given.partitions for given in one.spec.tasks[-1].inputs}
+
+    newest = [{"region": [["a", "b"]], "date": ["2025-01-28", "2025-01-29"]}]
+    assert read(words=("now",)) == {"late": newest, "own": []}
+    planned = read(words=("made_here", "now"), partitions={"date": "2025-01-10"})
+    assert planned == {"late": newest, "own": [{"date": ["2025-01-10", "2025-01-11"]}]}
+
+
 def test_a_plan_is_the_same_bytes_in_every_process() -> None:
     code = (
         "import sys; sys.path[:0] = ['tests', 'tests/unit'];"

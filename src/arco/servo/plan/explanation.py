@@ -142,22 +142,21 @@ def _by_hand(world: World, key: AssetKey) -> Iterator[str]:
 def _upstream_first(world: World, key: AssetKey, wanted: PartitionSet) -> tuple[list[Stale], list[AssetKey]]:
     """What is stale of the asset, if everything upstream that is stale were made first; and what that is."""
     above = world.graph.upstream([key]) - {key}
-    planned: dict[AssetKey, PartitionSet] = {}
     for one in world.graph.order:
         if one in above and not world.graph.assets[one].is_source and lent_by(world.snapshot, one) is None:
-            whole = _whole(world, one, stale(world, one, world.everything(one), planned, force=False))
+            whole = _whole(world, one, stale(world, one, world.everything(one), force=False))
             if whole:
-                planned[one] = whole
+                world.planned[one] = whole
     if world.graph.assets[key].is_source:
         return [], []
-    found = stale(world, key, wanted, planned, force=False)
+    found = stale(world, key, wanted, force=False)
     said = [
         Stale(one.partitions, one.reason, one.detail.replace("is made in this plan", "is stale itself"))
         if one.reason is Reason.UPSTREAM
         else one
         for one in found
     ]
-    return said, list(planned)
+    return said, list(world.planned)
 
 
 def _whole(world: World, key: AssetKey, found: list[Stale]) -> PartitionSet:

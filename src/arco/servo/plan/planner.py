@@ -58,10 +58,11 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     for key in graph.order:
         if key in chosen:
             wanted = _wanted(world, graph.assets[key], request)
-            found = _stale(world, key, wanted, made, request)
+            found = _stale(world, key, wanted, request)
             anew = request.mode is Mode.FORCE
             maker = TaskMaker(world, key, deployed, priorities[key], made, request.partitions_per_task, anew=anew)
             mine, made[key] = maker.tasks(found)
+            world.planned[key] = made[key].whole
             tasks.extend(mine)
             if len(tasks) > request.tasks_max:
                 raise TooLarge(
@@ -99,13 +100,10 @@ def _check_dimensions(world: World, chosen: set[AssetKey], request: PlanRequest)
         )
 
 
-def _stale(
-    world: World, key: AssetKey, wanted: PartitionSet, made: Mapping[AssetKey, Made], request: PlanRequest
-) -> list[Stale]:
+def _stale(world: World, key: AssetKey, wanted: PartitionSet, request: PlanRequest) -> list[Stale]:
     if request.mode is Mode.BACKFILL:
         wanted -= world.present(key)
-    planned = {one.key: made[one.key].whole for _, one in world.graph.inputs(key) if one.key in made}
-    return stale(world, key, wanted, planned, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
+    return stale(world, key, wanted, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
 
 
 def _priorities(graph: Graph, snapshot: PlanningSnapshot) -> dict[AssetKey, int]:

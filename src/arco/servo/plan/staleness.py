@@ -15,13 +15,13 @@ For every partition the first of these that holds is its reason:
 The answer is made of ranges: one reason for a year of days costs as much as one for a day.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from arco.kernel.asset_key import AssetKey
-from arco.servo.partitions.mappings import Ends
+from arco.servo.partitions.mappings import Ends, Last
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.deferral import lent_by
@@ -64,9 +64,11 @@ class World:
             key: asset.partitions.with_values(snapshot.of(key).dynamic) for key, asset in graph.assets.items()
         }
         self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
+        self.planned: dict[AssetKey, PartitionSet] = {}
+        """What is made of assets before whatever is asked about next: added as a plan goes downstream."""
         self._versions: dict[AssetKey, Versions] = {}
         self._scribes: dict[Partitioning, Scribe] = {}
-        self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
+        self._ends: dict[tuple[AssetKey, AssetKey, bool], Ends] = {}
         self._all_needs = AllNeeds()
         self._needs: dict[tuple[AssetKey, str, AssetKey], Needs] = {}
         self._written: dict[tuple[AssetKey, Layer], list[dict[str, Any]]] = {}
@@ -123,12 +125,19 @@ class World:
     def ends(self, one: InputDefinition, reader: AssetKey) -> Ends:
         upstream = one.asset
         assert upstream is not None  # noqa: S101 - only asked for inputs that are assets
-        found = self._ends.get((upstream, reader))
+        is_last = isinstance(one.mapping, Last)
+        found = self._ends.get((upstream, reader, is_last))
         if found is None:
-            found = self._ends[upstream, reader] = Ends(
-                self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
+            whole = self.readable(upstream) if is_last else self.everything(upstream)
+            found = self._ends[upstream, reader, is_last] = Ends(
+                self.partitioning(upstream), self.partitioning(reader), whole, self.everything(reader)
             )
         return found
+
+    def readable(self, key: AssetKey) -> PartitionSet:
+        """What there is to read of an asset when its readers are made. The newest period of all may not be there yet."""
+        there = self.present(key) | self.planned.get(key, PartitionSet.nothing(len(self.partitioning(key).axes)))
+        return there & self.everything(key)
 
     def needs(self, one: InputDefinition, reader: AssetKey) -> Needs:
         """What partitions of a reader need of an input that is an asset."""
@@ -180,7 +189,6 @@ def stale(
     world: World,
     key: AssetKey,
     wanted: PartitionSet,
-    planned: Mapping[AssetKey, PartitionSet],
     *,
     force: bool,
     due_by_ms: int | None = None,
@@ -188,7 +196,7 @@ def stale(
     """What of `wanted` has to be made, each partition once, with the first reason that holds."""
     found: list[Stale] = []
     left = wanted
-    for one in (*_candidates(world, key, wanted, planned), *_asked_for(world, key, wanted, due_by_ms, force=force)):
+    for one in (*_candidates(world, key, wanted), *_asked_for(world, key, wanted, due_by_ms, force=force)):
         part = one.partitions & left
         if part:
             found.append(Stale(part, one.reason, one.detail))
@@ -205,9 +213,7 @@ def _beside(world: World, key: AssetKey, found: list[Stale]) -> Iterator[Stale]:
             yield Stale(rest, Reason.WHOLE, "the table is replaced as a whole")
 
 
-def _candidates(
-    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet]
-) -> Iterator[Stale]:
+def _candidates(world: World, key: AssetKey, wanted: PartitionSet) -> Iterator[Stale]:
     asset, facts = world.graph.assets[key], world.snapshot.of(key)
     current = list(world.current(key))
     missing = wanted - world.present(key)
@@ -219,7 +225,7 @@ def _candidates(
     for one, partitions in current:
         yield from _other_inputs(world, asset, facts, one, partitions)
     for given, upstream in world.graph.inputs(key):
-        made = planned.get(upstream.key)
+        made = world.planned.get(upstream.key)
         if made and given.kind is not InputKind.CHECK:
             touched = given.mapping.touched(made, world.ends(given, key))
             yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")

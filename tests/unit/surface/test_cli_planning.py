@@ -104,6 +104,14 @@ def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, ar
     assert ended.err == "arco: not deployed yet: arco run deploys it\n"
 
 
+def test_partitions_that_are_not_there_are_not_called_up_to_date(shop: Path, arco: Shell) -> None:
+    there = "there are date 2025-01-01 to 2025-01-30 (30 partitions)"
+    said = [f"shop.{name} has no partitions date=2031-01-01: {there}." for name in ("orders", "weekly")]
+    asked = ("orders", "weekly", "--partition", "date=2031-01-01", "--force")
+    assert arco("plan", *asked).out.splitlines() == [*said, "Nothing to do."]
+    assert arco("run", *asked).out.splitlines() == [f"nothing to do: {one[:-1]}" for one in said]
+
+
 def test_planning_writes_nothing_at_all(shop: Path, arco: Shell) -> None:
     arco("plan")
     arco("explain", "orders")
@@ -244,7 +252,9 @@ def test_values_of_a_dynamic_dimension_become_partitions(shop: Path, arco: Shell
     )
     assert "is not deployed yet" in arco("partitions", "add", "invoices", "customer", "acme").err
     deploy(shop)
-    assert arco("plan", "invoices").out == "Up to date: shop.invoices.\nNothing to do.\n"
+    none_yet = "it has no partitions yet; arco partitions add shop.invoices customer VALUE makes one"
+    assert arco("plan", "invoices").out == f"shop.invoices: {none_yet}.\nNothing to do.\n"
+    assert arco("run", "invoices").out == f"nothing to do: shop.invoices: {none_yet}\n"
     assert arco("partitions", "add", "invoices", "customer", "acme", "globex").out == "customer has 2 values now\n"
     assert "1 task: customer acme to globex (2 partitions)" in arco("plan", "invoices").out
     assert arco("partitions", "remove", "invoices", "customer", "acme").code == 0

@@ -11,8 +11,10 @@ import msgspec
 
 from arco.kernel.asset_key import AssetKey
 from arco.ledger.execution_events import CheckFacts
+from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import lent_by
+from arco.servo.plan.document import PlanSpec
 from arco.servo.plan.staleness import Reason, Stale, World, stale
 from arco.servo.sdk.definitions import InputDefinition
 
@@ -130,6 +132,31 @@ def notes(world: World, key: AssetKey) -> list[str]:
         elif upstream.is_source and theirs is not None and theirs.note:
             said.append(f"{upstream.key}: {theirs.note}")
     return said
+
+
+def without_partitions(world: World, spec: PlanSpec) -> dict[str, str]:
+    """The assets of a plan that have none of the partitions that were asked for, each with which ones there are."""
+    found = {}
+    for name in spec.selection:
+        key = AssetKey.parse(name)
+        partitioning = world.partitioning(key)
+        asked = {word: text for word, text in spec.partitions.items() if word in partitioning.names}
+        if partitioning.select(asked, world.snapshot.at_ms):
+            continue
+        there, said = world.everything(key), ", ".join(f"{word}={text}" for word, text in asked.items())
+        found[name] = (
+            f"{name} has no partitions {said}: there are {partitioning.text(there)}"
+            if there
+            else f"{name}: {_none_yet(world, key)}"
+        )
+    return found
+
+
+def _none_yet(world: World, key: AssetKey) -> str:
+    for axis in world.partitioning(key).axes:
+        if isinstance(axis, ListAxis) and not axis.values:
+            return f"it has no partitions yet; arco partitions add {key} {axis.name} VALUE makes one"
+    return "it has no partitions yet: its first period is not over"
 
 
 def _by_hand(world: World, key: AssetKey) -> Iterator[str]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections import Counter as Counts
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,10 +34,12 @@ from arco.ledger.run_entries import OnFailure, RunStatus, Trigger
 from arco.ledger.run_state import RunState, TaskState, TaskStatus
 from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.deferring import need_lender
-from arco.servo.execute.pipeline import HowToRun, Pipeline
+from arco.servo.execute.pipeline import HowToRun, Pipeline, Prepared
 from arco.servo.partitions.axes import ListAxis
 from arco.servo.plan.document import PlannedTask
+from arco.servo.plan.explanation import without_partitions
 from arco.servo.plan.planner import PlanRequest
+from arco.servo.plan.staleness import World
 from arco.servo.schedule.claims import Claim, Claims
 from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.executor import NoObserver
@@ -132,6 +134,15 @@ async def in_use(home: Opened) -> None:
     await Workspaces(parts.tier1.store, parts.clock, parts.entropy).need_in_use(parts.scope)
 
 
+def _nothing_to_do(pipeline: Pipeline, prepared: Prepared) -> Iterator[str]:
+    """Why a plan has no tasks."""
+    spec = prepared.plan.spec
+    absent = without_partitions(World(pipeline.project.graph, prepared.snapshot), spec)
+    yield from absent.values()
+    if len(absent) < len(spec.selection) or not absent:
+        yield f"everything {'else ' * bool(absent)}that was asked for is as its inputs and its code are"
+
+
 async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool, detach: bool = False) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
     if detach:
@@ -144,7 +155,8 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
                 if json:
                     print_json({"run": None, "status": "nothing to do", "tasks": []})
                 else:
-                    say("nothing to do: everything that was asked for is as its inputs and its code are")
+                    for line in _nothing_to_do(pipeline, prepared):
+                        say(f"nothing to do: {line}")
                 return 0
             started = await pipeline.start(prepared, how, here=not detach)
             if started.is_new and started.plan.spec.snapshot != prepared.plan.spec.snapshot:

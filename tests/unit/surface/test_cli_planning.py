@@ -16,7 +16,10 @@ from arco.kernel.entropy import SystemEntropy
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.execution_events import OUTPUT_HELD, OutputHeld
+from arco.ledger.run_entries import Failure, TaskClaimed, TaskFailed, TaskSkipped, TaskStarted
 from arco.servo.deploy.deploying import Deployments
+from arco.servo.plan.document import decode_plan
+from arco.servo.schedule.starting import RunRequest, start_run
 from arco.storage.keys import Domain
 from arco.storage.roots import open_root
 from arco.surface.cli.projects import read_project
@@ -179,6 +182,33 @@ def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Shell
     found = arco("explain", "shop.totals", "--json").json
     assert [one["reason"] for one in found["stale"]] == ["never"]
     assert found["needs"] == ["shop.orders"]
+
+
+def test_explain_says_what_the_last_run_came_to(shop: Path, arco: Shell) -> None:
+    deploy(shop)
+    plan = decode_plan(arco("plan", "orders", "weekly", "--json").out.encode())
+    failed, *skipped = plan.spec.tasks
+    wrong = Failure(kind="user_code", message="orders.py:14: no such column")
+
+    async def work(catalog: Catalog) -> str:
+        parts = catalog.parts
+        started = await start_run(parts.tier1.store, parts.scope, plan, RunRequest(), parts.clock, parts.entropy)
+        await started.log.append([TaskClaimed(task=failed.id, attempt=1, worker="w", lease_s=30)])
+        await started.log.append([TaskStarted(task=failed.id, attempt=1)])
+        await started.log.append([TaskFailed(task=failed.id, attempt=1, failure=wrong)])
+        await started.log.append([TaskSkipped(task=one.id, because=failed.id) for one in skipped])
+        return str(started.log.run)
+
+    run = asyncio.run(on_the_lake(shop, work))
+    told = arco("explain", "orders").out.splitlines()
+    at = told.index("tried  date 2025-01-01 to 2025-01-30 (30 partitions)")
+    assert told[at + 1].startswith("  failed at ")
+    assert told[at + 1].endswith(f" in run {run}: orders.py:14: no such column")
+    weekly = arco("explain", "weekly", "--partition", "date=2025-01-12").out
+    assert "tried  date 2025-01-12 (1 partition)\n  skipped at " in weekly
+    assert f" in run {run}: shop.orders was not published\n" in weekly
+    assert "tried" not in arco("explain", "totals").out
+    assert [one["status"] for one in arco("explain", "weekly", "--json").json["tried"]] == ["skipped"] * 3
 
 
 def test_explain_shows_what_is_held_back(shop: Path, arco: Shell) -> None:

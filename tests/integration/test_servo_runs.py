@@ -387,16 +387,16 @@ def test_append_adds_and_merge_replaces_by_key(runs: Runs) -> None:
 def test_a_full_refresh_replaces_everything_and_may_lose_columns(runs: Runs) -> None:
     @asset(name="whole", mode="full", compatibility="none")
     def before(run):
-        return run.spark.sql("select 1 id, 'x' gone")
+        return run.spark.sql("select 1 id, 'x' gone, 7 kind")
 
     @asset(name="whole", mode="full", compatibility="none")
     def after(run):
-        return run.spark.sql("select 2 id")
+        return run.spark.sql("select 2 id, 'seven' kind")
 
     runs.run(before)
     assert ended(runs.run(after)) == {"succeeded": 1}
-    assert runs.frame("whole").columns == ["id"]
-    assert runs.rows("whole") == [(2,)]
+    assert runs.frame("whole").columns == ["id", "kind"]
+    assert runs.rows("whole") == [(2, "seven")]
 
 
 def test_an_empty_output_is_published(runs: Runs) -> None:

@@ -113,6 +113,7 @@ class Destinations:
                 missing=Missing.DROP if whole else Missing.KEEP,
                 format_version=base.format_version,
                 names=_names(declared, base),
+                anew=whole and asset.compatibility is Compatibility.NONE,
             )
         except InvalidMetadata as error:
             if not plain:

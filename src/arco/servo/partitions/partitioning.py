@@ -118,6 +118,17 @@ class Partitioning:
         """Whether a document of the past was written when the asset was partitioned as it is, as far as it shows."""
         return all(self._boxes_or_none(one) is not None for one in document)
 
+    def gone(self, documents: Iterable[Document]) -> dict[str, list[Scalar]]:
+        """The values of lists that documents of the past name, and that are not there any more, by dimension."""
+        found: dict[str, list[Scalar]] = {}
+        for box in (box for one in documents for box in one):
+            for axis in self.axes:
+                if isinstance(axis, ListAxis) and len(box.get(axis.name, ())) == 1:
+                    lost = [_scalar(one) for one in box[axis.name][0] if not _is_known(axis, one)]
+                    if lost:
+                        found.setdefault(axis.name, []).extend(lost)
+        return found
+
     def _boxes(self, box: Mapping[str, Any]) -> list[list[tuple[int, int]]]:
         if box.keys() != set(self.names):
             raise CorruptObject(f"a set of partitions is not by {', '.join(self.names) or 'nothing'}: {clip(str(box))}")

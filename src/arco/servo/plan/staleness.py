@@ -21,7 +21,9 @@ from enum import StrEnum
 from typing import Any
 
 from arco.kernel.asset_key import AssetKey
-from arco.servo.partitions.mappings import Ends, Last
+from arco.kernel.partition_key import Scalar
+from arco.servo.partitions.axes import ListAxis
+from arco.servo.partitions.mappings import Ends, Last, Window
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.deferral import lent_by
@@ -273,11 +275,8 @@ def _other_inputs(
         if recorded is None:
             yield Stale(partitions, Reason.INPUT, f"{given.parameter} was not read before")
             continue
-        differing = _differing(world, given, upstream, asset.key, recorded, partitions)
-        if differing:
-            touched = given.mapping.touched(differing, world.ends(given, asset.key)) & partitions
-            said = world.partitioning(upstream).text(differing)
-            yield Stale(touched, Reason.INPUT, f"{upstream} changed: {said}")
+        for part, said in _differing(world, given, upstream, asset.key, recorded, partitions):
+            yield Stale(part & partitions, Reason.INPUT, f"{upstream} changed: {said}")
 
 
 def _differing(
@@ -285,15 +284,33 @@ def _differing(
     given: InputDefinition,
     upstream: AssetKey,
     reader: AssetKey,
-    recorded: list[dict[str, object]],
+    recorded: list[dict[str, Any]],
     partitions: PartitionSet,
-) -> PartitionSet:
-    """The upstream partitions that these downstream ones read and that are not what they were."""
+) -> Iterator[tuple[PartitionSet, str]]:
+    """What read upstream partitions that are not what they were, or are none any more; each with which those are."""
     scribe = world.scribe(upstream)
     needed, _ = world.needs(given, reader).of(partitions)
     if _says_the_same(world.versions_of(upstream, needed), recorded):  # usual, and found without reading what was recorded
-        return PartitionSet.nothing(scribe.axes)
-    return Versions.read(scribe, recorded).within(needed).differing(world.versions(upstream).within(needed))
+        return
+    then, now = Versions.read(scribe, recorded), world.versions(upstream).within(needed)
+    differing = then.within(needed).differing(now) | (then.covered() - world.everything(upstream))
+    if differing:
+        yield given.mapping.touched(differing, world.ends(given, reader)), scribe.partitioning.text(differing)
+    gone = scribe.partitioning.gone(one["partitions"] for one in recorded)
+    for name, values in gone.items():
+        is_same = isinstance(given.mapping, Window)
+        yield _of_values(world, reader, name, values if is_same else None), f"{name} {values[0]} is no partition any more"
+
+
+def _of_values(world: World, key: AssetKey, name: str, values: list[Scalar] | None) -> PartitionSet:
+    """The partitions of an asset with some values of a dimension; all of them, if it has no list of that name."""
+    partitioning, everything = world.partitioning(key), world.everything(key)
+    for place, axis in enumerate(partitioning.axes):
+        if values is not None and axis.name == name and isinstance(axis, ListAxis):
+            known = [at for at, one in enumerate(axis.values) if one in values]
+            boxes = [[*box[:place], (at, at + 1), *box[place + 1 :]] for box in everything.boxes() for at in known]
+            return PartitionSet.of(everything.axes, boxes)
+    return everything
 
 
 def _says_the_same(one: list[dict[str, Any]], other: list[dict[str, object]]) -> bool:

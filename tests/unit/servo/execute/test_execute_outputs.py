@@ -66,6 +66,21 @@ def test_a_column_of_another_type_is_refused_unless_nothing_is_and_every_row_is_
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "after", [columns(id="long"), columns(id="long", day="string")], ids=["without it", "of another type"]
+)
+def test_what_a_table_is_laid_out_by_is_said_by_name_where_it_would_go(after: JsonObject) -> None:
+    spec = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
+    with Lake() as lake:
+        base = lake.create("orders", columns(id="long", day="date"), partition_spec=spec)
+        place = Destinations(lake.catalog).of(defined(compatibility="none"), (("db",), "orders"), base, after, whole=True)
+        with pytest.raises(
+            InvalidMetadata, match=r"db.orders is partitioned or sorted by 'day', and the output has no"
+        ) as refused:
+            lake.run(place)
+    assert "arco drop db.orders, then arco run db.orders" in refused.value.hint
+
+
 def test_rows_that_no_longer_fit_where_rows_are_set_aside_say_which_table_that_is() -> None:
     with Lake() as lake:
         base = lake.create("orders__quarantine", columns(id="long", note="int"))

@@ -355,6 +355,9 @@ def test_modes_and_selections() -> None:
         select(made.graph, ["clen"])
     with pytest.raises(NotFound, match="no asset has the tag"):
         select(made.graph, ["tag:nothing"])
+    with pytest.raises(InvalidInput, match="raw: there is nothing to make, it is all written by others") as said:
+        made_plan(made, snapshot(), words=("raw",))
+    assert said.value.hint == "name what reads it: raw+"
     with pytest.raises(InvalidInput, match="no selected asset has a dimension 'day'"):
         made_plan(made, facts, partitions={"day": "2025-01-01"})
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.ids import clip
 from arco.kernel.limits import PLAN_TASKS_MAX
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import for_making
@@ -51,6 +52,11 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     """The plan of a request. The same four give the same plan, whoever asks and whenever."""
     graph = overridden(graph, request.parameters)
     chosen = select(graph, request.words)
+    if request.words and not chosen:
+        raise InvalidInput(
+            f"{clip(' '.join(request.words))}: there is nothing to make, it is all written by others",
+            hint=f"name what reads it: {request.words[0].removesuffix('+')}+",
+        )
     world = World(graph, for_making(snapshot, chosen))
     priorities = _priorities(graph, snapshot)
     made: dict[AssetKey, Made] = {}

@@ -573,6 +573,17 @@ def test_declared_columns_are_held_to(runs: Runs) -> None:
     assert runs.rows("declared") == [(1, "x")]
 
 
+def test_what_is_required_inside_a_struct_is_required_where_there_is_one(runs: Runs) -> None:
+    inner = {"type": "struct", "fields": [{"name": "low", "type": "int", "required": True}]}
+
+    @asset(schema={"type": "struct", "fields": [{"name": "bounds", "type": inner}]})
+    def ranges(run, low: str = "1"):
+        return run.spark.sql(f"select named_struct('low', {low}) bounds union all select null")
+
+    assert ended(runs.run(ranges)) == {"succeeded": 1}
+    assert ended(runs.run(ranges, parameters={"low": "cast(null as int)"})) == {"blocked": 1}
+
+
 def test_a_column_with_an_id_that_is_declared_under_a_new_name_is_renamed(runs: Runs) -> None:
     def version(name: str) -> Any:
         columns = [

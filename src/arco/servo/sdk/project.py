@@ -18,11 +18,11 @@ from pathlib import Path
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, BrokenInvariant, InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.quality.builtin import not_null
+from arco.quality.builtin import not_null, sql_check
 from arco.quality.checks import Check, named
 from arco.quality.gates import STRICT, GatingPolicy
 from arco.quality.kinds import ForeignKey
-from arco.quality.schemas import Schema
+from arco.quality.schemas import ColumnKey, Schema, quoted
 from arco.servo.partitions.mappings import All, Custom
 from arco.servo.sdk.authoring import Written, collected
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
@@ -313,13 +313,24 @@ def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> t
 
 
 def _required(one: Written) -> list[Check]:
+    """A check for each column that the declared schema requires, also inside structs: there only where the struct is one."""
     if one.schema is None:
         return []
-    return [
-        not_null(column.full_name, name=f"required({column.full_name})")
-        for column in Schema.of(one.schema).columns
-        if column.required and len(column.path) == 1
-    ]
+    columns = Schema.of(one.schema).columns
+    outside_lists: set[ColumnKey | None] = {None}
+    checks: list[Check] = []
+    for column in columns:
+        if column.parent not in outside_lists:
+            continue
+        if column.type == "struct":
+            outside_lists.add(column.id)
+        name = f"required({column.full_name})"
+        if column.required and column.parent is None:
+            checks.append(not_null(column.full_name, name=name))
+        elif column.required:
+            whole, own = quoted(column.path[:-1]), quoted(column.path)
+            checks.append(sql_check(name, f"{whole} IS NULL OR {own} IS NOT NULL"))
+    return checks
 
 
 def _input(

@@ -131,6 +131,16 @@ def test_two_assets_never_publish_to_one_table(tmp_path: Path) -> None:
     ]
 
 
+def test_a_foreign_key_to_its_own_asset_is_not_called_a_circle_of_two(tmp_path: Path) -> None:
+    tree = (
+        HEAD
+        + "from arco import foreign_key\n@asset(checks=[foreign_key('up', to='tree', to_columns='id')])\ndef tree(): ...\n"
+    )
+    (found,) = problems(tmp_path, a_py=tree)
+    assert found.startswith("assets/a.py:3: shop.tree: foreign_key(up) compares it with itself")
+    assert "sql_check(" in found
+
+
 def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_path: Path) -> None:
     udf = "from pyspark.sql import functions as F\n\n\n@F.udf('long')\ndef twice(x):\n    return 2 * x\n"
     found = problems(tmp_path, a_py="import assets.lib\n", lib_py="def broken():\n    1 / 0\n\n\nbroken()\n")

@@ -306,10 +306,18 @@ def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> t
         named(given)
     except InvalidInput as error:
         raise InvalidInput(f"{one.where}: {key}: {error.message}", hint=error.hint) from error
-    return tuple(
-        replace(check, to=str(_looked_up(check.to, one, keyed, key))) if isinstance(check, ForeignKey) else check
-        for check in given
-    )
+    return tuple(_compared(check, key, one, keyed) if isinstance(check, ForeignKey) else check for check in given)
+
+
+def _compared(check: ForeignKey, key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> ForeignKey:
+    """A check with the other asset looked up: one that is published before, so never the asset itself."""
+    other = _looked_up(check.to, one, keyed, key)
+    if other == key:
+        raise InvalidInput(
+            f"{one.where}: {key}: {check.name} compares it with itself, and a foreign key is one of another asset",
+            hint='compare its rows by sql_check("…", query="SELECT * FROM {rows} a LEFT ANTI JOIN {rows} b ON …")',
+        )
+    return replace(check, to=str(other))
 
 
 def _required(one: Written) -> list[Check]:

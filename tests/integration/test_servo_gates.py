@@ -124,8 +124,15 @@ def test_a_first_output_that_is_held_back_leaves_an_empty_table(runs: Runs) -> N
     def small(run):
         return run.spark.range(3)
 
-    assert ended(runs.run(small)) == {"blocked": 1}
+    @asset
+    def counted(small):
+        return small.agg(f.count("*").alias("rows"))
+
+    assert ended(runs.run(small, counted)) == {"blocked": 1, "skipped": 1}
     assert runs.rows("small") == []
+    (its,) = runs.run(small, counted, words=("counted",)).tasks.values()
+    assert its.failure is not None, "nothing is made of what is missing"
+    assert "db.counted reads db.small, of which nothing was ever published" in its.failure.message
 
 
 def test_bad_rows_are_set_aside_with_their_rules(runs: Runs) -> None:

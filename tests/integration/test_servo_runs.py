@@ -387,16 +387,16 @@ def test_append_adds_and_merge_replaces_by_key(runs: Runs) -> None:
 def test_a_full_refresh_replaces_everything_and_may_lose_columns(runs: Runs) -> None:
     @asset(name="whole", mode="full", compatibility="none")
     def before(run):
-        return run.spark.sql("select 1 id, 'x' gone")
+        return run.spark.sql("select 1 id, 'x' gone, 7 kind")
 
     @asset(name="whole", mode="full", compatibility="none")
     def after(run):
-        return run.spark.sql("select 2 id")
+        return run.spark.sql("select 2 id, 'seven' kind")
 
     runs.run(before)
     assert ended(runs.run(after)) == {"succeeded": 1}
-    assert runs.frame("whole").columns == ["id"]
-    assert runs.rows("whole") == [(2,)]
+    assert runs.frame("whole").columns == ["id", "kind"]
+    assert runs.rows("whole") == [(2, "seven")]
 
 
 def test_an_empty_output_is_published(runs: Runs) -> None:
@@ -571,6 +571,17 @@ def test_declared_columns_are_held_to(runs: Runs) -> None:
     assert "more is not expected" in why(other)[0]
     assert ended(runs.run(version("select cast(null as bigint) id, 'x' note"))) == {"blocked": 1}
     assert runs.rows("declared") == [(1, "x")]
+
+
+def test_what_is_required_inside_a_struct_is_required_where_there_is_one(runs: Runs) -> None:
+    inner = {"type": "struct", "fields": [{"name": "low", "type": "int", "required": True}]}
+
+    @asset(schema={"type": "struct", "fields": [{"name": "bounds", "type": inner}]})
+    def ranges(run, low: str = "1"):
+        return run.spark.sql(f"select named_struct('low', {low}) bounds union all select null")
+
+    assert ended(runs.run(ranges)) == {"succeeded": 1}
+    assert ended(runs.run(ranges, parameters={"low": "cast(null as int)"})) == {"blocked": 1}
 
 
 def test_a_column_with_an_id_that_is_declared_under_a_new_name_is_renamed(runs: Runs) -> None:

@@ -119,6 +119,11 @@ def mismatches(expected: Schema, actual: Schema, *, allow_extra: bool) -> list[s
     return wrong
 
 
+def quoted(path: tuple[str, ...]) -> str:
+    """A column's path as Spark's SQL takes it, whatever is in its names."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in path)
+
+
 def type_text(written: str) -> str:
     """The one spelling of a primitive type."""
     text = _DECIMAL.sub(r"decimal(\1,\2)", written.strip())

@@ -35,11 +35,7 @@ def run(
 
     Inputs are given in the order of the parameters, or by name. `params` are what `arco run --param` would set.
     """
-    settings = dict(params or {})
-    unknown = sorted(set(settings) - set(asset.written.parameters))
-    if unknown:
-        known = ", ".join(sorted(asset.written.parameters)) or "none"
-        raise InvalidInput(f"{asset.name} has no parameter {unknown[0]!r}", hint=f"it has {known}")
+    settings = _settings(asset.written, params)
     names = list(asset.written.inputs)
     if len(inputs) > len(names):
         raise InvalidInput(f"{asset.name} has {len(names)} inputs, and {len(inputs)} were given", hint=", ".join(names))
@@ -73,7 +69,7 @@ def run_sql(
     if missing:
         raise InvalidInput(f"{path} reads {missing[0]!r}, and the test does not give it")
     session = spark or next((rows.sparkSession for rows in inputs.values()), None)
-    context = _context(written, partitions, params, session, logical_time)
+    context = _context(written, partitions, _settings(written, params), session, logical_time)
     asset = AssetDefinition(AssetKey("test", written.name), AssetKind.SQL, written.where, "", sql=written.sql)
     return import_module("arco.servo.execute.spark_code").computed(asset, inputs, context)
 
@@ -92,6 +88,14 @@ def run_context(
     logical time is the end of what is made, unless another is given.
     """
     return _context(asset.written, partitions, params, spark, logical_time)
+
+
+def _settings(written: Written, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    unknown = sorted(set(params or {}) - set(written.parameters))
+    if unknown:
+        known = ", ".join(sorted(written.parameters)) or "none"
+        raise InvalidInput(f"{written.name} has no parameter {unknown[0]!r}", hint=f"it has {known}")
+    return dict(params or {})
 
 
 def _context(

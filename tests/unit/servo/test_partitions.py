@@ -98,6 +98,23 @@ def test_selection_says_what_is_wrong() -> None:
     assert partitioning.select({"date": "2025-03-03.."}, NOW_MS).count() == 2
 
 
+def test_a_value_of_a_list_is_asked_for_whatever_is_in_it() -> None:
+    odd = partitioned(static("shop", ["a,b", "x..y", "x", "it's"]))
+    asked = {text: keys(odd, odd.select({"shop": text}, NOW_MS)) for text in ("a,b", "x..y", "x..", "x,it's")}
+    assert asked == {
+        text: [str(PartitionKey({"shop": value})) for value in values]
+        for text, values in {"a,b": ["a,b"], "x..y": ["x..y"], "x..": ["x", "it's"], "x,it's": ["x", "it's"]}.items()
+    }
+
+
+def test_a_day_of_hours_is_all_of_its_hours() -> None:
+    hours = partitioned(hourly("date", start="2025-03-01"))
+    assert hours.select({"date": "2025-03-02"}, NOW_MS).count() == 24
+    assert hours.select({"date": "2025-03-02..2025-03-03"}, NOW_MS).count() == 48
+    assert hours.select({"date": "2025-03-02T05..2025-03-03"}, NOW_MS).count() == 43
+    assert hours.select({"date": "2025-03-02..2025-03-03T05"}, NOW_MS).count() == 30
+
+
 def ends(upstream: Partitioning, downstream: Partitioning) -> Ends:
     return Ends(upstream, downstream, upstream.everything(NOW_MS), downstream.everything(NOW_MS))
 
@@ -106,6 +123,7 @@ DAYS = partitioned(daily("date", start="2025-01-01"))
 MONTHS = partitioned(monthly("date", start="2025-01"))
 WEEKS = partitioned(weekly("date", start="2024-12-30"))
 REGIONS = partitioned([daily("date", start="2025-01-01"), static("region", ["de", "fr"])])
+REGIONS_FIRST = partitioned([static("region", ["de", "fr"]), daily("date", start="2025-01-01")])
 
 
 def two_weeks_before(made):
@@ -130,6 +148,7 @@ def pick(partitioning: Partitioning, **wanted: str) -> PartitionSet:
         (All(), DAYS, REGIONS, {"date": "2025-02-10"}, {}),
         (All(), DAYS, UNPARTITIONED, {}, {}),
         (Last(), DAYS, UNPARTITIONED, {}, {"date": "2025-03-04"}),
+        (Last(), REGIONS_FIRST, UNPARTITIONED, {}, {"date": "2025-03-04"}),
         (Window(), UNPARTITIONED, DAYS, {"date": "2025-02-10"}, {}),
         (Window(-2, 0), MONTHS, DAYS, {"date": "2025-03-02"}, {"date": "2025-01..2025-03"}),
         (Window(-1, 0), DAYS, MONTHS, {"date": "2025-02"}, {"date": "2025-01-31..2025-02-28"}),

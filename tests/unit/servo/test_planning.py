@@ -19,7 +19,7 @@ from arco.servo.plan.facts import AssetFacts, FilesFact, HeldOutput, Materializa
 from arco.servo.plan.planner import Deployed, Mode, PlanRequest, plan
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.authoring import asset, source
-from arco.servo.sdk.dimensions import daily, hourly, monthly, static, weekly
+from arco.servo.sdk.dimensions import daily, dynamic, hourly, monthly, static, weekly
 from arco.servo.sdk.inputs import changes_of, every, files, last, window
 from arco.servo.sdk.project import Project, assembled
 from arco.servo.sdk.selection import select
@@ -145,7 +145,7 @@ def laid_out(partitions: object) -> Project:
     [DAYS, daily("other", start="2025-01-01"), hourly("date", start="2025-01-01"), static("date", ["2", "a"]), None],
 )
 @pytest.mark.parametrize(
-    "after", [weekly("date", start="2025-01-06"), monthly("date", start="2024-12"), static("date", ["2"]), DAYS, None]
+    "after", [weekly("date", start="2025-01-06"), monthly("date", start="2024-12"), static("other", ["2"]), DAYS, None]
 )
 def test_what_was_published_in_another_partitioning_is_stale_and_no_error(before: object, after: object) -> None:
     old, new = laid_out(before), laid_out(after)
@@ -355,6 +355,9 @@ def test_modes_and_selections() -> None:
         select(made.graph, ["clen"])
     with pytest.raises(NotFound, match="no asset has the tag"):
         select(made.graph, ["tag:nothing"])
+    with pytest.raises(InvalidInput, match="raw: there is nothing to make, it is all written by others") as said:
+        made_plan(made, snapshot(), words=("raw",))
+    assert said.value.hint == "name what reads it: raw+"
     with pytest.raises(InvalidInput, match="no selected asset has a dimension 'day'"):
         made_plan(made, facts, partitions={"day": "2025-01-01"})
 
@@ -375,6 +378,71 @@ def test_shares_cover_everything_once() -> None:
         made_plan(made, PlanningSnapshot(id="s", at_ms=NOW_MS, assets={"shop.raw": AssetFacts(table=table)}), tasks_max=3)
 
 
+@pytest.mark.parametrize(
+    ("days", "regions", "new"),
+    [
+        (daily("date", start="2024-12-30"), ["a"], {"date": ["2024-12-30", "2025-01-01"], "region": [["a"]]}),
+        (daily("date", start="2025-01-01", end="2025-01-31"), ["a"], None),
+        (DAYS, ["b", "a"], {"date": ["2025-01-01", "2025-01-31"], "region": [["b"]]}),
+    ],
+    ids=["begins earlier", "ends", "one value more"],
+)
+def test_where_dimensions_reach_farther_only_what_is_new_is_made(days: object, regions: list[str], new: object) -> None:
+    def sales(*axes: object) -> Project:
+        @asset(partitions=axes, mode="append")  # type: ignore[call-overload]
+        def sold(run: object) -> object: ...
+
+        return assembled([sold.written], folder=Path(), name="s", namespace="shop")
+
+    before = sales(DAYS, static("region", ["a"]))
+    facts = published(before, made_plan(before, PlanningSnapshot(id="s", at_ms=NOW_MS, assets={})))
+    after = sales(days, static("region", regions))
+    tasks = made_plan(after, PlanningSnapshot(id="s", at_ms=NOW_MS, assets=facts)).spec.tasks
+    assert [task.partitions for task in tasks] == ([] if new is None else [[new]])
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_what_read_a_partition_that_is_none_any_more_is_made_without_it(is_dynamic: bool) -> None:
+    def sales(regions: list[str], start: str = "2025-01-01") -> Project:
+        axis = dynamic("region") if is_dynamic else static("region", regions)
+
+        @asset(partitions=[daily("date", start=start), axis])
+        def sold(run: object) -> object: ...
+
+        @asset(partitions=static("region", ["a", "b"]))
+        def of_region(sold: object) -> object: ...
+
+        @asset(partitions=DAYS)
+        def of_day(sold: object) -> object: ...
+
+        @asset(inputs={"sold": every("sold")})
+        def total(sold: object) -> object: ...
+
+        written = [one.written for one in (sold, of_region, of_day, total)]
+        return assembled(written, folder=Path(), name="s", namespace="shop")
+
+    def known(facts: dict[str, AssetFacts], regions: list[str]) -> PlanningSnapshot:
+        listed = {"region": regions} if is_dynamic else {}
+        mine = msgspec.structs.replace(facts.get("shop.sold", AssetFacts()), dynamic=listed)
+        return PlanningSnapshot(id="s", at_ms=NOW_MS, assets=facts | {"shop.sold": mine})
+
+    before, less = sales(["a", "b"]), sales(["a"])
+    facts = published(before, made_plan(before, known({}, ["a", "b"])))
+    assert made_plan(before, known(facts, ["a", "b"])).spec.tasks == ()
+    one = made_plan(less, known(facts, ["a"]))
+    assert brief(one.spec.tasks) == {"of_region": [{"region": [["b"]]}], "of_day": [JANUARY], "total": [{}]}
+    assert {why.detail for task in one.spec.tasks for why in task.because} == {
+        "shop.sold changed: region b is no partition any more"
+    }
+    after = {name: facts[name].materializations + made.materializations for name, made in published(less, one, 2).items()}
+    facts |= {name: msgspec.structs.replace(facts[name], materializations=made) for name, made in after.items()}
+    assert made_plan(less, known(facts, ["a"])).spec.tasks == ()
+    later = sales(["a"], start="2025-01-03")
+    made = brief(made_plan(later, known(facts, ["a"])).spec.tasks)
+    first_days = {"date": ["2025-01-01", "2025-01-03"]}
+    assert made == {"of_region": [{"region": [["a"]]}], "of_day": [first_days], "total": [{}]}
+
+
 def test_the_newest_of_an_input_is_enough() -> None:
     rates = source("rates", partitions=DAYS)
 
@@ -387,6 +455,30 @@ def test_the_newest_of_an_input_is_enough() -> None:
     )
     one = made_plan(made, PlanningSnapshot(id="s", at_ms=NOW_MS, assets={"shop.rates": AssetFacts(table=table)}))
     assert one.spec.tasks[0].inputs[0].partitions == [{"date": ["2025-01-30", "2025-01-31"]}]
+
+
+def test_the_newest_of_an_input_is_the_newest_that_is_there() -> None:
+    late = source("late", partitions=[static("region", ["a", "b"]), DAYS])
+
+    @asset(partitions=DAYS)
+    def made_here(run: object) -> object: ...
+
+    @asset(inputs={"late": last("late"), "own": last("made_here")})
+    def now(late: object, own: object) -> object: ...
+
+    made = assembled([one.written for one in (late, made_here, now)], folder=Path(), name="s", namespace="shop")
+    there = [{"partitions": [{"region": [["a", "b"]], "date": ["2025-01-01", "2025-01-29"]}], "version": "v"}]
+    table = TableFact(table_uuid="r", snapshot_id=7, metadata_location="m", versions=there)
+    facts = PlanningSnapshot(id="s", at_ms=NOW_MS, assets={"shop.late": AssetFacts(table=table)})
+
+    def read(**request: object) -> dict[str, object]:
+        one = made_plan(made, facts, **request)
+        return {given.parameter: given.partitions for given in one.spec.tasks[-1].inputs}
+
+    newest = [{"region": [["a", "b"]], "date": ["2025-01-28", "2025-01-29"]}]
+    assert read(words=("now",)) == {"late": newest, "own": []}
+    planned = read(words=("made_here", "now"), partitions={"date": "2025-01-10"})
+    assert planned == {"late": newest, "own": [{"date": ["2025-01-10", "2025-01-11"]}]}
 
 
 def test_a_plan_is_the_same_bytes_in_every_process() -> None:

@@ -131,6 +131,16 @@ def test_two_assets_never_publish_to_one_table(tmp_path: Path) -> None:
     ]
 
 
+def test_a_foreign_key_to_its_own_asset_is_not_called_a_circle_of_two(tmp_path: Path) -> None:
+    tree = (
+        HEAD
+        + "from arco import foreign_key\n@asset(checks=[foreign_key('up', to='tree', to_columns='id')])\ndef tree(): ...\n"
+    )
+    (found,) = problems(tmp_path, a_py=tree)
+    assert found.startswith("assets/a.py:3: shop.tree: foreign_key(up) compares it with itself")
+    assert "sql_check(" in found
+
+
 def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_path: Path) -> None:
     udf = "from pyspark.sql import functions as F\n\n\n@F.udf('long')\ndef twice(x):\n    return 2 * x\n"
     found = problems(tmp_path, a_py="import assets.lib\n", lib_py="def broken():\n    1 / 0\n\n\nbroken()\n")
@@ -148,7 +158,7 @@ def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_
         ("/*\ntags = ['x']\nretry = -1\n*/\nSELECT 1", "assets/q.sql:3: retry: attempts is -1"),
         ("/* partitions = [{ name = 'd', kind = 'dayly' }] */\nSELECT 1", "assets/q.sql:1: dimension d is 'dayly'"),
         ("/*\n\nchecks = [\n  { not_nul = 'x' },\n]\n*/\nSELECT 1", "assets/q.sql:3: a check of the header names no kind"),
-        ("/*\nmode = 'merge'\n*/\nSELECT 1", "assets/q.sql:1: merge needs a key"),
+        ("/*\nmode = 'merge'\n*/\nSELECT 1", "assets/q.sql:2: merge needs a key"),
         (
             "\nSELECT :low AS x",
             "assets/q.sql:2: the query has :low, and the header has no such parameter: there are :partition",
@@ -161,6 +171,49 @@ def test_the_place_of_an_error_is_the_line_of_the_project_that_it_came_from(tmp_
 def test_what_is_wrong_with_a_query_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     (found,) = problems(tmp_path, q_sql=text)
     assert found.startswith(said)
+
+
+DAY = '{ name = "date", kind = "daily", start = 2025-01-01 }'
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ('partitions = "daily"', f"partitions has 'daily': write partitions = [{DAY}]"),
+        ('partitions = ["date"]', f"partitions has 'date': write partitions = [{DAY}]"),
+        ("partitions = [{ name = 'date', kind = 'daily', start = 2025-01-01, ends = 2025-02-01 }]",
+         "dimension date has no 'ends'"),
+        ("partitions = [{ name = 'r', kind = 'static', values = 'de' }]",
+         "the values of dimension r are one text, 'de': list them"),
+        ("checks = 'unique'", "checks has 'unique': write checks = [{ not_null = "),
+        ("checks = [{ in_range = { min = 0 } }]", "check in_range lacks 'column': there are column, min, max"),
+        ("checks = [{ unique = 'id', severty = 'warning' }]", "check unique has no 'severty': there are allow_null, severity"),
+        ("checks = [{ row_count = 3 }]", "check row_count is a table of settings: there are min, max"),
+        ("retention = { day = 3 }", "retention has no 'day': there are days"),
+        ("gate = { error = 'fail_task' }", "gate lacks 'name': there are name"),
+        ("inputs = 'every'", "inputs = 'every' names nothing: write inputs = {"),
+        ("inputs = { raw = { window = 3 } }", "input raw is mapped by {'window': 3}: same, every"),
+        ("inputs = { rew = 'every' }", "the header maps 'rew', and the query does not read it"),
+        ("parameters = 3", "parameters = 3 names nothing"),
+        ("partitions_per_task = '3'", "partitions_per_task is '3': how many"),
+        ("spark = 3", "spark = 3 is not understood: docs/projects.md"),
+        ("resources = ['warehouse']", "resources = ['warehouse'] is not understood"),
+        ("tags = { a = 1 }", "tags={'a': 1} is not a text or a list of texts"),
+        ("table = 4", "table=4 is not a text"),
+        ("key = 'id'", "merge needs a key, and only merge has one"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_header_is_said_of_its_option_and_not_in_words_of_python(
+    tmp_path: Path, option: str, said: str
+) -> None:
+    (found,) = problems(tmp_path, q_sql=f"/*\ndescription = 'x'\n{option}\n*/\nSELECT id FROM raw\n")
+    assert found.startswith(f"assets/q.sql:3: {said}")
+
+
+def test_one_dimension_of_a_header_needs_no_list(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text(f"/*\npartitions = {DAY}\nchecks = {{ not_null = 'id' }}\n*/\nSELECT 1 AS id")
+    made = read_sql_asset(tmp_path / "a.sql")
+    assert (made.partitions.names, [one.name for one in made.checks]) == (("date",), ["not_null(id)"])
 
 
 def test_what_a_query_may_name_without_a_table(tmp_path: Path) -> None:
@@ -193,12 +246,12 @@ def test_files_that_cannot_be_read_are_all_said_and_their_readers_are_not_blamed
     starts = [
         "assets/h.sql:2: the header is not TOML",
         "assets/o.sql:3: the header has no option 'sorted': one of",
-        "assets/p.sql:1: the header is wrong: it lacks 'start'",
+        "assets/p.sql:1: dimension date lacks 'start': there are name, start, end",
         "assets/q.sql:3: the query does not parse",
         "assets/r.sql:1: the header has no end",
         "assets/s.sql:3: a SQL asset is one SELECT",
         "assets/t.sql:1: a check of the header names no kind",
-        "assets/u.sql:1: the header is wrong: 'int' object is not iterable",
+        "assets/u.sql:1: partitions has 3: write partitions = [",
         "assets/v.sql:1: 'number' is not a type",
         "assets/a.py:2: start=2025-13-01 is not a date",
         "assets/b.py:2: asset has no option 'sorted'",

@@ -16,7 +16,10 @@ from arco.kernel.entropy import SystemEntropy
 from arco.kernel.scope import Scope
 from arco.ledger.appender import Appender
 from arco.ledger.execution_events import OUTPUT_HELD, OutputHeld
+from arco.ledger.run_entries import Failure, TaskClaimed, TaskFailed, TaskSkipped, TaskStarted
 from arco.servo.deploy.deploying import Deployments
+from arco.servo.plan.document import decode_plan
+from arco.servo.schedule.starting import RunRequest, start_run
 from arco.storage.keys import Domain
 from arco.storage.roots import open_root
 from arco.surface.cli.projects import read_project
@@ -104,13 +107,12 @@ def test_a_plan_is_a_tree_by_stage_with_the_number_of_tasks_first(shop: Path, ar
     assert ended.err == "arco: not deployed yet: arco run deploys it\n"
 
 
-def test_partitions_that_there_are_none_of_are_not_called_up_to_date(shop: Path, arco: Shell) -> None:
-    said = "no partition of shop.orders or shop.weekly is in date=2025-02-03"
-    asked = ("orders", "weekly", "--partition", "date=2025-02-03")
-    assert arco("plan", *asked).out == f"N{said[1:]}.\nNothing to do.\n"
-    assert arco("run", "--detach", *asked).out == f"nothing to do: {said}\n"
-    both = arco("plan", "orders", "totals", "--partition", "date=2025-02-03").out.splitlines()
-    assert "No partition of shop.orders is in date=2025-02-03." in both
+def test_partitions_that_are_not_there_are_not_called_up_to_date(shop: Path, arco: Shell) -> None:
+    there = "there are date 2025-01-01 to 2025-01-30 (30 partitions)"
+    said = [f"shop.{name} has no partitions date=2031-01-01: {there}." for name in ("orders", "weekly")]
+    asked = ("orders", "weekly", "--partition", "date=2031-01-01", "--force")
+    assert arco("plan", *asked).out.splitlines() == [*said, "Nothing to do."]
+    assert arco("run", *asked).out.splitlines() == [f"nothing to do: {one[:-1]}" for one in said]
     assert arco("plan", "orders", "--partition", "date=2025-01-09..2025-01-03").err == (
         "arco: date=2025-01-09..2025-01-03 ends before it begins: write the earlier one first\n"
     )
@@ -185,6 +187,33 @@ def test_explain_says_why_what_it_reads_and_what_to_type(shop: Path, arco: Shell
     assert found["needs"] == ["shop.orders"]
 
 
+def test_explain_says_what_the_last_run_came_to(shop: Path, arco: Shell) -> None:
+    deploy(shop)
+    plan = decode_plan(arco("plan", "orders", "weekly", "--json").out.encode())
+    failed, *skipped = plan.spec.tasks
+    wrong = Failure(kind="user_code", message="orders.py:14: no such column")
+
+    async def work(catalog: Catalog) -> str:
+        parts = catalog.parts
+        started = await start_run(parts.tier1.store, parts.scope, plan, RunRequest(), parts.clock, parts.entropy)
+        await started.log.append([TaskClaimed(task=failed.id, attempt=1, worker="w", lease_s=30)])
+        await started.log.append([TaskStarted(task=failed.id, attempt=1)])
+        await started.log.append([TaskFailed(task=failed.id, attempt=1, failure=wrong)])
+        await started.log.append([TaskSkipped(task=one.id, because=failed.id) for one in skipped])
+        return str(started.log.run)
+
+    run = asyncio.run(on_the_lake(shop, work))
+    told = arco("explain", "orders").out.splitlines()
+    at = told.index("tried  date 2025-01-01 to 2025-01-30 (30 partitions)")
+    assert told[at + 1].startswith("  failed at ")
+    assert told[at + 1].endswith(f" in run {run}: orders.py:14: no such column")
+    weekly = arco("explain", "weekly", "--partition", "date=2025-01-12").out
+    assert "tried  date 2025-01-12 (1 partition)\n  skipped at " in weekly
+    assert f" in run {run}: shop.orders was not published\n" in weekly
+    assert "tried" not in arco("explain", "totals").out
+    assert [one["status"] for one in arco("explain", "weekly", "--json").json["tried"]] == ["skipped"] * 3
+
+
 def test_explain_shows_what_is_held_back(shop: Path, arco: Shell) -> None:
     asset_id = deploy(shop).assets["shop.orders"].asset_id
     held = OutputHeld(
@@ -256,7 +285,9 @@ def test_values_of_a_dynamic_dimension_become_partitions(shop: Path, arco: Shell
     )
     assert "is not deployed yet" in arco("partitions", "add", "invoices", "customer", "acme").err
     deploy(shop)
-    assert arco("plan", "invoices").out == "Up to date: shop.invoices.\nNothing to do.\n"
+    none_yet = "it has no partitions yet; arco partitions add shop.invoices customer VALUE makes one"
+    assert arco("plan", "invoices").out == f"shop.invoices: {none_yet}.\nNothing to do.\n"
+    assert arco("run", "invoices").out == f"nothing to do: shop.invoices: {none_yet}\n"
     assert arco("partitions", "add", "invoices", "customer", "acme", "globex").out == "customer has 2 values now\n"
     assert "1 task: customer acme to globex (2 partitions)" in arco("plan", "invoices").out
     assert arco("partitions", "remove", "invoices", "customer", "acme").code == 0

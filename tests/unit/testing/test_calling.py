@@ -1,13 +1,14 @@
 """Calling an asset from a unit test: inputs, parameters, and the run that its code sees."""
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arco import Asset, RunContext, asset, daily, dynamic, static
 from arco.kernel.errors import InvalidInput
-from arco.testing import run, run_context
+from arco.testing import run, run_context, run_sql
 
 
 @asset(partitions=daily("date", start="2025-01-01"))
@@ -75,3 +76,9 @@ def test_values_of_a_dynamic_dimension_are_those_that_are_named() -> None:
 def test_what_does_not_fit_is_refused(of: Asset[..., Any], arguments: tuple[Any, ...], more: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         run(of, *arguments, **more)
+
+
+def test_a_setting_that_a_query_does_not_have_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("/*\nparameters = { low = 1 }\n*/\nSELECT :low AS low")
+    with pytest.raises(InvalidInput, match="q has no parameter 'lov'"):
+        run_sql(tmp_path / "q.sql", {}, params={"lov": 2})

@@ -218,13 +218,15 @@ class Deployments:
         held = await head.read()
         if held is None:
             raise NotFound(f"project {project} was never deployed", hint="arco deploy publishes it")
-        if to is None and not held.value.history:
+        counting = await self.load(held.value.deployment)
+        # Not the last of the history: after going back, that is the newer one which was gone back from.
+        target = to or counting.previous
+        if target is None:
             raise InvalidInput("there is no deployment before this one", hint="name one with --to")
-        target = to or held.value.history[0]
         found = await self.load(target)
         if found.project != project:
             raise InvalidInput(f"deployment {target} is of project {found.project}")
-        broken = () if allow_breaking else self._broken_by_going_back(await self.load(held.value.deployment), found)
+        broken = () if allow_breaking else self._broken_by_going_back(counting, found)
         if broken:
             raise InvalidInput(
                 "going back breaks what is published: " + "; ".join(broken),

@@ -21,6 +21,7 @@ from arco.kernel.ids import clip
 from arco.quality.compatibility import widens
 
 _NEW_COLUMN = "add a column of the new type beside it"
+_OR_ANEW = f'{_NEW_COLUMN}; or, where every row is replaced, say compatibility="none"'
 
 
 class Missing(Enum):
@@ -59,9 +60,13 @@ def merge(
     missing: Missing = Missing.KEEP,
     format_version: int = 2,
     names: Mapping[int, str] | None = None,
+    anew: bool = False,
 ) -> Merged:
-    """A table's schema after an output with these columns was published to it. `names` are those declared for fields, by id."""
-    merger = _Merger(count(last_column_id + 1), missing, format_version, names or {})
+    """A table's schema after an output with these columns was published to it. `names` are those declared for fields, by id.
+
+    `anew`: no row of before stays and nothing is refused, so a column of another type goes, and one of its name comes.
+    """
+    merger = _Merger(count(last_column_id + 1), missing, format_version, names or {}, anew=anew)
     fields = merger.fields(table["fields"], output["fields"], "")
     identifiers = [one for one in table.get("identifier-field-ids") or () if any(field["id"] == one for field in fields)]
     schema: JsonObject = {**table, "fields": fields}
@@ -74,8 +79,11 @@ def merge(
 class _Merger:
     """One walk over both schemas, with the ids that are still free."""
 
-    def __init__(self, free: "count[int]", missing: Missing, format_version: int, names: Mapping[int, str]) -> None:
+    def __init__(
+        self, free: "count[int]", missing: Missing, format_version: int, names: Mapping[int, str], *, anew: bool
+    ) -> None:
         self._free = free
+        self._anew = anew
         self._names = names
         self._on_missing = missing
         self._format_version = format_version
@@ -91,8 +99,10 @@ class _Merger:
         kept = []
         for field in table:
             path = f"{above}{field['name']}"
-            if field["name"] in theirs:
-                kept.append({**field, "type": self._type(field["type"], theirs.pop(field["name"])["type"], path)})
+            kind = self._type_of(field, theirs, path)
+            if kind is not None:
+                kept.append({**field, "type": kind})
+                theirs.pop(field["name"])
                 continue
             self.missing.append(path)
             if self._on_missing is Missing.KEEP:
@@ -100,6 +110,17 @@ class _Merger:
                     raise InvalidMetadata(f"the output has no column {clip(path)!r}, which is required", hint="write it")
                 kept.append(field)
         return [*kept, *(self._new(field, above) for field in theirs.values())]
+
+    def _type_of(self, field: JsonObject, output: Mapping[str, JsonObject], path: str) -> Any | None:
+        """The type that a column of the table has from now on; None if it goes."""
+        if field["name"] not in output:
+            return None
+        try:
+            return self._type(field["type"], output[field["name"]]["type"], path)
+        except InvalidMetadata:
+            if not self._anew:
+                raise
+            return None
 
     def _under_its_declared_name(
         self, field: JsonObject, table: list[JsonObject], output: Mapping[str, JsonObject], above: str
@@ -169,7 +190,7 @@ def _refuse_case_twins(table: list[JsonObject], output: dict[str, JsonObject], a
 
 def _other_type(path: str, table: Any, output: Any) -> InvalidMetadata:
     return InvalidMetadata(
-        f"column {clip(path)!r} is {_said(table)} in the table and {_said(output)} in the output", hint=_NEW_COLUMN
+        f"column {clip(path)!r} is {_said(table)} in the table and {_said(output)} in the output", hint=_OR_ANEW
     )
 
 

@@ -16,6 +16,7 @@ from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CreateTable
+from arco.iceberg.schemas import columns_by_id
 from arco.iceberg.shape import JsonObject, listed
 from arco.kernel.errors import AlreadyExists, InvalidInput, InvalidMetadata, NotFound
 from arco.kernel.ids import clip
@@ -113,6 +114,7 @@ class Destinations:
                 missing=Missing.DROP if whole else Missing.KEEP,
                 format_version=base.format_version,
                 names=_names(declared, base),
+                anew=whole and asset.compatibility is Compatibility.NONE,
             )
         except InvalidMetadata as error:
             if not plain:
@@ -125,6 +127,7 @@ class Destinations:
         if not merged.evolves:
             return Destination(name, base, base, None, creates=False)
         refuse_incompatible(asset, base.current_schema, merged.schema, base.format_version)
+        _refuse_without_layout(asset, name, base, merged.schema)
         written = evolved(base, merged.schema, self._catalog.parts.clock.now_ms())
         return Destination(name, base, written, merged.schema, creates=False)
 
@@ -190,6 +193,21 @@ def refuse_incompatible(asset: AssetDefinition, before: JsonObject, after: JsonO
         f"{asset.where}: {asset.key}: {'; '.join(str(one) for one in found.refusals[:3])}",
         hint=f"{first.way_out}; or say compatibility={Compatibility.NONE.value!r}",
     )
+
+
+def _refuse_without_layout(asset: AssetDefinition, name: TableName, table: TableMetadata, after: JsonObject) -> None:
+    """A column that the table is partitioned or sorted by stays, and so does its type."""
+    specs = [one for one in table.document["partition-specs"] if one["spec-id"] == table.default_spec_id]
+    orders = [one for one in table.document["sort-orders"] if one["order-id"] == table.default_sort_order_id]
+    used = {field["source-id"] for one in (*specs, *orders) for field in one["fields"] if field["transform"] != "void"}
+    gone = sorted(used - columns_by_id(after).keys())
+    if gone:
+        lost, own = columns_by_id(table.current_schema)[gone[0]].full_name, ".".join((*name[0], name[1]))
+        raise InvalidMetadata(
+            f"{asset.where}: {asset.key}: {own} is partitioned or sorted by {clip(lost)!r}, and the output has no column"
+            " of that name and type",
+            hint=f"return it as it was; or begin a new table: arco drop {own}, then arco run {asset.key}",
+        )
 
 
 def refuse_other_columns(asset: AssetDefinition, output: JsonObject) -> None:

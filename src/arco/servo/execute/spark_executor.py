@@ -22,7 +22,7 @@ from typing import Any
 from arco.catalog.catalog import Catalog
 from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.kernel.asset_key import AssetKey
-from arco.kernel.errors import Conflict, Fenced
+from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.ledger.failure_kinds import Category
 from arco.ledger.materializations import INPUT_SNAPSHOTS
 from arco.ledger.run_entries import Failure, RowsAside, StagedCommit
@@ -200,6 +200,13 @@ class _Work:
         tables = self.destinations if lender is None else Destinations(lender)
         table = await tables.load(table_of(world.graph.assets[upstream]))
         pinned = pin(planned, partitioning, self.tasks, self.bench.state(), table)
+        is_read = given.kind is not InputKind.CHECK and not world.graph.assets[upstream].is_source
+        if is_read and table is not None and pinned.snapshot_id is None:
+            # What was held back made the table. An output of no rows at all would be published as if these were all.
+            raise NotFound(
+                f"{self.asset.where}: {self.asset.key} reads {upstream}, of which nothing was ever published",
+                hint=f"publish it first: arco run {upstream}; what is held back of it: arco quarantine list",
+            )
         return TableInput(given, pinned, partitioning, table, planned.since)
 
     # Publishing

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from arco.iceberg.schemas import columns_by_id
 from arco.iceberg.shape import JsonObject
-from arco.servo.execute.spark_types import quoted
+from arco.quality.schemas import quoted
 from arco.servo.execute.table_state import pyiceberg_schema
 
 

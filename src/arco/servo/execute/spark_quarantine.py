@@ -25,9 +25,9 @@ from arco.kernel.errors import InvalidInput, Unavailable
 from arco.kernel.ids import clip
 from arco.quality.checks import Check
 from arco.quality.results import CheckResult, judged_rows, unmeasured
+from arco.quality.schemas import quoted
 from arco.servo.execute.released_rows import AT, RULES, RUN, TASK
 from arco.servo.execute.spark_checks import reason_of
-from arco.servo.execute.spark_types import quoted
 from arco.servo.execute.spark_verdicts import verdict
 
 _FAILED = "__arco_failed"

@@ -19,11 +19,12 @@ from pyspark.sql import functions as f
 
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.schemas import columns_by_id
+from arco.quality.schemas import quoted
 from arco.servo.execute.file_access import read_bytes
 from arco.servo.execute.name_mapping import Names
 from arco.servo.execute.scans import EVERYTHING, Scan, ScannedFile, plan_changes, plan_scan
 from arco.servo.execute.spark_filters import spark_filter
-from arco.servo.execute.spark_types import quoted, spark_schema, spark_type
+from arco.servo.execute.spark_types import spark_schema, spark_type
 from arco.servo.execute.values import arrow_values
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")

@@ -16,6 +16,7 @@ from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.quality.schemas import quoted
 from arco.servo.execute.data_files import Written
 from arco.servo.execute.file_access import plain_path
 from arco.servo.execute.scans import EVERYTHING, Scan, ScannedFile, columns_in, plan_scan, selected
@@ -23,7 +24,7 @@ from arco.servo.execute.snapshots import Matching, Replace, Rewrite
 from arco.servo.execute.spark_filters import spark_filter
 from arco.servo.execute.spark_own_rows import refuse_outside
 from arco.servo.execute.spark_read import open_files, read_scan
-from arco.servo.execute.spark_types import quoted, spark_schema
+from arco.servo.execute.spark_types import spark_schema
 from arco.servo.execute.spark_write import write
 from arco.servo.execute.table_state import state_of
 from arco.servo.execute.target import Target, kept_beside

@@ -20,8 +20,8 @@ from arco.iceberg.schemas import columns_by_id
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
+from arco.quality.schemas import quoted
 from arco.servo.execute.partition_text import kind_of
-from arco.servo.execute.spark_types import quoted
 
 _SEED_ZERO = -1693959553  # hash(this int) is 0
 _HOUR_US = 3_600_000_000

@@ -52,11 +52,6 @@ def iceberg_schema(schema: types.StructType) -> JsonObject:
     return {"type": "struct", "schema-id": 0, "fields": fields}
 
 
-def quoted(path: tuple[str, ...]) -> str:
-    """A column's path as Spark's SQL takes it, whatever is in its names."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in path)
-
-
 def _spark_field(field: JsonObject, path: str, *, ids: bool) -> types.StructField:
     metadata = {FIELD_ID: field["id"]} if ids else {}
     return types.StructField(field["name"], spark_type(field["type"], path, ids=ids), True, metadata)

@@ -33,7 +33,7 @@ from arco.quality.kinds import (
     ValueCheck,
 )
 from arco.quality.results import CheckResult, judged_count, judged_freshness, judged_rows
-from arco.servo.execute.spark_types import quoted
+from arco.quality.schemas import quoted
 
 _MOMENTS = (types.DateType, types.TimestampType, types.TimestampNTZType)
 _LONG_MAX = 2**63 - 1

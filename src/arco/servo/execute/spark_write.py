@@ -15,12 +15,13 @@ from arco.fold.spark_session import check_session
 from arco.iceberg.shape import JsonObject
 from arco.kernel.errors import AlreadyExists
 from arco.kernel.ids import clip
+from arco.quality.schemas import quoted
 from arco.servo.execute.data_files import NewFile, Written, describe
 from arco.servo.execute.file_access import files_below
 from arco.servo.execute.partition_text import NULL, TEXT_BYTES_MAX, VALUE, column_name, is_number, parse_folders
 from arco.servo.execute.spark_arrow_writer import write_with_arrow
 from arco.servo.execute.spark_transforms import Part, parts_of, sorts_of
-from arco.servo.execute.spark_types import has_untaggable, quoted, spark_schema
+from arco.servo.execute.spark_types import has_untaggable, spark_schema
 from arco.servo.execute.target import Distribution, Target
 
 

@@ -72,7 +72,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """Every partition needs the newest of the other, along its first dimension."""
+    """Every partition needs the newest of the other: along its first dimension of time, or of what it has."""
 
     def check(self, upstream: Partitioning, downstream: Partitioning) -> None:
         if not upstream.axes:
@@ -81,8 +81,9 @@ class Last:
     def needed(self, downstream: PartitionSet, ends: Ends) -> PartitionSet:
         if not downstream or not ends.all_upstream:
             return PartitionSet.nothing(len(ends.upstream.axes))
-        newest = max(bounds[0][1] for bounds in ends.all_upstream.boxes()) - 1
-        slices = [[(newest, newest + 1), *box[1:]] for box in ends.all_upstream.boxes()]
+        place = next((at for at, axis in enumerate(ends.upstream.axes) if isinstance(axis, TimeAxis)), 0)
+        _, end = _extent(ends.all_upstream, place)
+        slices = [[*box[:place], (end - 1, end), *box[place + 1 :]] for box in ends.all_upstream.boxes()]
         return PartitionSet.of(len(ends.upstream.axes), slices) & ends.all_upstream
 
     def touched(self, upstream: PartitionSet, ends: Ends) -> PartitionSet:

@@ -6,7 +6,7 @@ time as a half-open range of first moments, lists by their values. So a document
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Self
@@ -18,7 +18,7 @@ from arco.kernel.errors import CorruptObject, InvalidInput
 from arco.kernel.ids import clip
 from arco.kernel.limits import PARTITION_DIMENSIONS_MAX
 from arco.kernel.partition_key import PartitionKey, Scalar
-from arco.servo.partitions.axes import Axis, ListAxis, TimeAxis
+from arco.servo.partitions.axes import Axis, ListAxis, Period, TimeAxis
 from arco.servo.partitions.sets import PartitionSet
 
 Document = list[dict[str, Any]]
@@ -81,7 +81,7 @@ class Partitioning:
         result = self.everything(now_ms)
         for place, axis in enumerate(self.axes):
             if axis.name in wanted:
-                ranges = [_span(axis, part.strip(), now_ms) for part in wanted[axis.name].split(",") if part.strip()]
+                ranges = [_span(axis, part, now_ms) for part in _parts(axis, wanted[axis.name])]
                 boxes = [
                     [span if at == place else other.bounds(now_ms) for at, other in enumerate(self.axes)] for span in ranges
                 ]
@@ -122,6 +122,17 @@ class Partitioning:
         """Whether a document of the past was written when the asset was partitioned as it is, as far as it shows."""
         return all(self._boxes_or_none(one) is not None for one in document)
 
+    def gone(self, documents: Iterable[Document]) -> dict[str, list[Scalar]]:
+        """The values of lists that documents of the past name, and that are not there any more, by dimension."""
+        found: dict[str, list[Scalar]] = {}
+        for box in (box for one in documents for box in one):
+            for axis in self.axes:
+                if isinstance(axis, ListAxis) and len(box.get(axis.name, ())) == 1:
+                    lost = [_scalar(one) for one in box[axis.name][0] if not _is_known(axis, one)]
+                    if lost:
+                        found.setdefault(axis.name, []).extend(lost)
+        return found
+
     def _boxes(self, box: Mapping[str, Any]) -> list[list[tuple[int, int]]]:
         if box.keys() != set(self.names):
             raise CorruptObject(f"a set of partitions is not by {', '.join(self.names) or 'nothing'}: {clip(str(box))}")
@@ -152,13 +163,18 @@ class Partitioning:
 UNPARTITIONED = Partitioning()
 
 
+def _parts(axis: Axis, text: str) -> list[str]:
+    """What a text asks for, one by one. A value of a list may have a comma of its own."""
+    return [text] if _is_value(axis, text) else [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
-    first, dots, last = text.partition("..")
+    first, dots, last = (text, "", "") if _is_value(axis, text) else text.partition("..")
     low, high = axis.bounds(now_ms)
-    begin = _containing(axis, first) if first else low
+    begin, after = _containing(axis, first) if first else (low, low + 1)
     if not dots:
-        return begin, begin + 1
-    end = _containing(axis, last) + 1 if last else high
+        return begin, after
+    end = _containing(axis, last)[1] if last else high
     if end <= begin and not last:
         raise InvalidInput(f"{axis.name}={clip(text)} begins after the last partition that there is", hint="begin earlier")
     if end <= begin:
@@ -166,13 +182,33 @@ def _span(axis: Axis, text: str, now_ms: int) -> tuple[int, int]:
     return begin, end
 
 
-def _containing(axis: Axis, text: str) -> int:
-    """The partition that a value lies in: one day may select assets that are daily, weekly and monthly at once."""
-    value = axis.parse(text)
-    if isinstance(axis, TimeAxis) and isinstance(value, date):
-        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
-        return axis.containing(moment)
-    return axis.ordinal(value)
+def _is_value(axis: Axis, text: str) -> bool:
+    """Whether a text as it is names one value of a list."""
+    if not isinstance(axis, ListAxis):
+        return False
+    try:
+        axis.parse(text)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _containing(axis: Axis, text: str) -> tuple[int, int]:
+    """The partitions of a value: one day may select assets that are hourly, daily, weekly and monthly at once."""
+    if not isinstance(axis, TimeAxis):
+        place = axis.ordinal(axis.parse(text))
+        return place, place + 1
+    day = _day(text) if axis.period is Period.HOURLY else None
+    moment = axis.moment(axis.parse(text) if day is None else day)
+    last = moment if day is None else moment + timedelta(hours=23)
+    return axis.containing(moment), axis.containing(last) + 1
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _values(axis: Axis, first: int, end: int) -> list[Any]:

@@ -11,8 +11,10 @@ import msgspec
 
 from arco.kernel.asset_key import AssetKey
 from arco.ledger.execution_events import CheckFacts
+from arco.servo.partitions.axes import ListAxis
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import lent_by
+from arco.servo.plan.document import PlanSpec
 from arco.servo.plan.staleness import Reason, Stale, World, stale
 from arco.servo.sdk.definitions import InputDefinition
 
@@ -132,6 +134,31 @@ def notes(world: World, key: AssetKey) -> list[str]:
     return said
 
 
+def without_partitions(world: World, spec: PlanSpec) -> dict[str, str]:
+    """The assets of a plan that have none of the partitions that were asked for, each with which ones there are."""
+    found = {}
+    for name in spec.selection:
+        key = AssetKey.parse(name)
+        partitioning = world.partitioning(key)
+        asked = {word: text for word, text in spec.partitions.items() if word in partitioning.names}
+        if partitioning.select(asked, world.snapshot.at_ms):
+            continue
+        there, said = world.everything(key), ", ".join(f"{word}={text}" for word, text in asked.items())
+        found[name] = (
+            f"{name} has no partitions {said}: there are {partitioning.text(there)}"
+            if there
+            else f"{name}: {_none_yet(world, key)}"
+        )
+    return found
+
+
+def _none_yet(world: World, key: AssetKey) -> str:
+    for axis in world.partitioning(key).axes:
+        if isinstance(axis, ListAxis) and not axis.values:
+            return f"it has no partitions yet; arco partitions add {key} {axis.name} VALUE makes one"
+    return "it has no partitions yet: its first period is not over"
+
+
 def _by_hand(world: World, key: AssetKey) -> Iterator[str]:
     """What people hold back of an asset: it is read all the same, so whoever plans on it should know."""
     for word, partitions in world.quarantined(key):
@@ -142,22 +169,21 @@ def _by_hand(world: World, key: AssetKey) -> Iterator[str]:
 def _upstream_first(world: World, key: AssetKey, wanted: PartitionSet) -> tuple[list[Stale], list[AssetKey]]:
     """What is stale of the asset, if everything upstream that is stale were made first; and what that is."""
     above = world.graph.upstream([key]) - {key}
-    planned: dict[AssetKey, PartitionSet] = {}
     for one in world.graph.order:
         if one in above and not world.graph.assets[one].is_source and lent_by(world.snapshot, one) is None:
-            whole = _whole(world, one, stale(world, one, world.everything(one), planned, force=False))
+            whole = _whole(world, one, stale(world, one, world.everything(one), force=False))
             if whole:
-                planned[one] = whole
+                world.planned[one] = whole
     if world.graph.assets[key].is_source:
         return [], []
-    found = stale(world, key, wanted, planned, force=False)
+    found = stale(world, key, wanted, force=False)
     said = [
         Stale(one.partitions, one.reason, one.detail.replace("is made in this plan", "is stale itself"))
         if one.reason is Reason.UPSTREAM
         else one
         for one in found
     ]
-    return said, list(planned)
+    return said, list(world.planned)
 
 
 def _whole(world: World, key: AssetKey, found: list[Stale]) -> PartitionSet:

@@ -6,11 +6,12 @@ what else it reads is pinned to the version that the planning snapshot says. Pri
 soonest, and what that needs, goes first.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import InvalidInput, TooLarge
+from arco.kernel.ids import clip
 from arco.kernel.limits import PLAN_TASKS_MAX
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import for_making
@@ -51,6 +52,11 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     """The plan of a request. The same four give the same plan, whoever asks and whenever."""
     graph = overridden(graph, request.parameters)
     chosen = select(graph, request.words)
+    if request.words and not chosen:
+        raise InvalidInput(
+            f"{clip(' '.join(request.words))}: there is nothing to make, it is all written by others",
+            hint=f"name what reads it: {request.words[0].removesuffix('+')}+",
+        )
     world = World(graph, for_making(snapshot, chosen))
     priorities = _priorities(graph, snapshot)
     made: dict[AssetKey, Made] = {}
@@ -58,10 +64,11 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     for key in graph.order:
         if key in chosen:
             wanted = _wanted(world, graph.assets[key], request)
-            found = _stale(world, key, wanted, made, request)
+            found = _stale(world, key, wanted, request)
             anew = request.mode is Mode.FORCE
             maker = TaskMaker(world, key, deployed, priorities[key], made, request.partitions_per_task, anew=anew)
             mine, made[key] = maker.tasks(found)
+            world.planned[key] = made[key].whole
             tasks.extend(mine)
             if len(tasks) > request.tasks_max:
                 raise TooLarge(
@@ -84,13 +91,6 @@ def plan(graph: Graph, snapshot: PlanningSnapshot, deployed: Deployed, request: 
     )
 
 
-def nowhere(world: World, chosen: Iterable[AssetKey], request: PlanRequest) -> list[AssetKey]:
-    """What is selected and has no partition of those that are asked for."""
-    if not request.partitions:
-        return []
-    return [key for key in chosen if not _wanted(world, world.graph.assets[key], request)]
-
-
 def _wanted(world: World, asset: AssetDefinition, request: PlanRequest) -> PartitionSet:
     partitioning = world.partitioning(asset.key)
     mine = {name: text for name, text in request.partitions.items() if name in partitioning.names}
@@ -106,13 +106,10 @@ def _check_dimensions(world: World, chosen: set[AssetKey], request: PlanRequest)
         )
 
 
-def _stale(
-    world: World, key: AssetKey, wanted: PartitionSet, made: Mapping[AssetKey, Made], request: PlanRequest
-) -> list[Stale]:
+def _stale(world: World, key: AssetKey, wanted: PartitionSet, request: PlanRequest) -> list[Stale]:
     if request.mode is Mode.BACKFILL:
         wanted -= world.present(key)
-    planned = {one.key: made[one.key].whole for _, one in world.graph.inputs(key) if one.key in made}
-    return stale(world, key, wanted, planned, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
+    return stale(world, key, wanted, force=request.mode is Mode.FORCE, due_by_ms=request.due_by_ms)
 
 
 def _priorities(graph: Graph, snapshot: PlanningSnapshot) -> dict[AssetKey, int]:

@@ -15,13 +15,15 @@ For every partition the first of these that holds is its reason:
 The answer is made of ranges: one reason for a year of days costs as much as one for a day.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from arco.kernel.asset_key import AssetKey
-from arco.servo.partitions.mappings import Ends
+from arco.kernel.partition_key import Scalar
+from arco.servo.partitions.axes import ListAxis
+from arco.servo.partitions.mappings import Ends, Last, Window
 from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import Layer, PartitionSet
 from arco.servo.plan.deferral import lent_by
@@ -64,9 +66,11 @@ class World:
             key: asset.partitions.with_values(snapshot.of(key).dynamic) for key, asset in graph.assets.items()
         }
         self._everything = {key: one.everything(snapshot.at_ms) for key, one in self._partitioning.items()}
+        self.planned: dict[AssetKey, PartitionSet] = {}
+        """What is made of assets before whatever is asked about next: added as a plan goes downstream."""
         self._versions: dict[AssetKey, Versions] = {}
         self._scribes: dict[Partitioning, Scribe] = {}
-        self._ends: dict[tuple[AssetKey, AssetKey], Ends] = {}
+        self._ends: dict[tuple[AssetKey, AssetKey, bool], Ends] = {}
         self._all_needs = AllNeeds()
         self._needs: dict[tuple[AssetKey, str, AssetKey], Needs] = {}
         self._written: dict[tuple[AssetKey, Layer], list[dict[str, Any]]] = {}
@@ -123,12 +127,19 @@ class World:
     def ends(self, one: InputDefinition, reader: AssetKey) -> Ends:
         upstream = one.asset
         assert upstream is not None  # noqa: S101 - only asked for inputs that are assets
-        found = self._ends.get((upstream, reader))
+        is_last = isinstance(one.mapping, Last)
+        found = self._ends.get((upstream, reader, is_last))
         if found is None:
-            found = self._ends[upstream, reader] = Ends(
-                self.partitioning(upstream), self.partitioning(reader), self.everything(upstream), self.everything(reader)
+            whole = self.readable(upstream) if is_last else self.everything(upstream)
+            found = self._ends[upstream, reader, is_last] = Ends(
+                self.partitioning(upstream), self.partitioning(reader), whole, self.everything(reader)
             )
         return found
+
+    def readable(self, key: AssetKey) -> PartitionSet:
+        """What there is to read of an asset when its readers are made. The newest period of all may not be there yet."""
+        there = self.present(key) | self.planned.get(key, PartitionSet.nothing(len(self.partitioning(key).axes)))
+        return there & self.everything(key)
 
     def needs(self, one: InputDefinition, reader: AssetKey) -> Needs:
         """What partitions of a reader need of an input that is an asset."""
@@ -180,7 +191,6 @@ def stale(
     world: World,
     key: AssetKey,
     wanted: PartitionSet,
-    planned: Mapping[AssetKey, PartitionSet],
     *,
     force: bool,
     due_by_ms: int | None = None,
@@ -188,7 +198,7 @@ def stale(
     """What of `wanted` has to be made, each partition once, with the first reason that holds."""
     found: list[Stale] = []
     left = wanted
-    for one in (*_candidates(world, key, wanted, planned), *_asked_for(world, key, wanted, due_by_ms, force=force)):
+    for one in (*_candidates(world, key, wanted), *_asked_for(world, key, wanted, due_by_ms, force=force)):
         part = one.partitions & left
         if part:
             found.append(Stale(part, one.reason, one.detail))
@@ -205,9 +215,7 @@ def _beside(world: World, key: AssetKey, found: list[Stale]) -> Iterator[Stale]:
             yield Stale(rest, Reason.WHOLE, "the table is replaced as a whole")
 
 
-def _candidates(
-    world: World, key: AssetKey, wanted: PartitionSet, planned: Mapping[AssetKey, PartitionSet]
-) -> Iterator[Stale]:
+def _candidates(world: World, key: AssetKey, wanted: PartitionSet) -> Iterator[Stale]:
     asset, facts = world.graph.assets[key], world.snapshot.of(key)
     current = list(world.current(key))
     missing = wanted - world.present(key)
@@ -219,7 +227,7 @@ def _candidates(
     for one, partitions in current:
         yield from _other_inputs(world, asset, facts, one, partitions)
     for given, upstream in world.graph.inputs(key):
-        made = planned.get(upstream.key)
+        made = world.planned.get(upstream.key)
         if made and given.kind is not InputKind.CHECK:
             touched = given.mapping.touched(made, world.ends(given, key))
             yield Stale(touched, Reason.UPSTREAM, f"{upstream.key} is made in this plan")
@@ -267,11 +275,8 @@ def _other_inputs(
         if recorded is None:
             yield Stale(partitions, Reason.INPUT, f"{given.parameter} was not read before")
             continue
-        differing = _differing(world, given, upstream, asset.key, recorded, partitions)
-        if differing:
-            touched = given.mapping.touched(differing, world.ends(given, asset.key)) & partitions
-            said = world.partitioning(upstream).text(differing)
-            yield Stale(touched, Reason.INPUT, f"{upstream} changed: {said}")
+        for part, said in _differing(world, given, upstream, asset.key, recorded, partitions):
+            yield Stale(part & partitions, Reason.INPUT, f"{upstream} changed: {said}")
 
 
 def _differing(
@@ -279,15 +284,33 @@ def _differing(
     given: InputDefinition,
     upstream: AssetKey,
     reader: AssetKey,
-    recorded: list[dict[str, object]],
+    recorded: list[dict[str, Any]],
     partitions: PartitionSet,
-) -> PartitionSet:
-    """The upstream partitions that these downstream ones read and that are not what they were."""
+) -> Iterator[tuple[PartitionSet, str]]:
+    """What read upstream partitions that are not what they were, or are none any more; each with which those are."""
     scribe = world.scribe(upstream)
     needed, _ = world.needs(given, reader).of(partitions)
     if _says_the_same(world.versions_of(upstream, needed), recorded):  # usual, and found without reading what was recorded
-        return PartitionSet.nothing(scribe.axes)
-    return Versions.read(scribe, recorded).within(needed).differing(world.versions(upstream).within(needed))
+        return
+    then, now = Versions.read(scribe, recorded), world.versions(upstream).within(needed)
+    differing = then.within(needed).differing(now) | (then.covered() - world.everything(upstream))
+    if differing:
+        yield given.mapping.touched(differing, world.ends(given, reader)), scribe.partitioning.text(differing)
+    gone = scribe.partitioning.gone(one["partitions"] for one in recorded)
+    for name, values in gone.items():
+        is_same = isinstance(given.mapping, Window)
+        yield _of_values(world, reader, name, values if is_same else None), f"{name} {values[0]} is no partition any more"
+
+
+def _of_values(world: World, key: AssetKey, name: str, values: list[Scalar] | None) -> PartitionSet:
+    """The partitions of an asset with some values of a dimension; all of them, if it has no list of that name."""
+    partitioning, everything = world.partitioning(key), world.everything(key)
+    for place, axis in enumerate(partitioning.axes):
+        if values is not None and axis.name == name and isinstance(axis, ListAxis):
+            known = [at for at, one in enumerate(axis.values) if one in values]
+            boxes = [[*box[:place], (at, at + 1), *box[place + 1 :]] for box in everything.boxes() for at in known]
+            return PartitionSet.of(everything.axes, boxes)
+    return everything
 
 
 def _says_the_same(one: list[dict[str, Any]], other: list[dict[str, object]]) -> bool:

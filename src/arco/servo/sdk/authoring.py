@@ -247,12 +247,6 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
     """The options of an asset, checked; the same for functions and for SQL."""
     retry = given.get("retry")
     gate = given.get("gate")
-    per_task = given.get("partitions_per_task")
-    if per_task is not None and per_task < 1:
-        raise InvalidInput("partitions_per_task is less than 1")
-    at_once = given.get("concurrency")
-    if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1):
-        raise InvalidInput(f"concurrency is {at_once!r}", hint="how many tasks of this asset run at once: 1 or more")
     return {
         "partitions": partitioned(given.get("partitions")),
         "checks": tuple(given.get("checks", ())),
@@ -264,15 +258,15 @@ def options(given: Mapping[str, Any], description: str) -> dict[str, Any]:
         "retention": given.get("retention") or Retention(),
         "timeout_s": None if given.get("timeout") is None else float(_seconds(given["timeout"])),
         "fresh_within_s": None if given.get("fresh_within") is None else _seconds(given["fresh_within"]),
-        "partitions_per_task": per_task,
-        "concurrency": at_once,
+        "partitions_per_task": _count(given, "partitions_per_task", "how many partitions one task makes"),
+        "concurrency": _count(given, "concurrency", "how many tasks of this asset run at once"),
         "resources": _resources(given.get("resources") or {}),
         "spark": own_settings(given.get("spark") or {}),
         "owners": _texts(given, "owners"),
         "tags": _texts(given, "tags"),
-        "description": given.get("description") or description,
+        "description": _text(given, "description") or description,
         "renamed_from": _texts(given, "renamed_from"),
-        "table": given.get("table"),
+        "table": _text(given, "table"),
     }
 
 
@@ -341,11 +335,25 @@ def _seconds(value: Any) -> int:
     return int(found)
 
 
+def _count(given: Mapping[str, Any], word: str, what: str) -> int | None:
+    value = given.get(word)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InvalidInput(f"{word} is {value!r}", hint=f"{what}: 1 or more")
+    return value
+
+
+def _text(given: Mapping[str, Any], word: str) -> str | None:
+    value = given.get(word)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{word}={value!r} is not a text")
+    return value
+
+
 def _texts(given: Mapping[str, Any], word: str) -> tuple[str, ...]:
     """An option that is one text or several."""
     value = given.get(word, ())
     found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
-    if not all(isinstance(one, str) and one for one in found):
+    if isinstance(value, Mapping) or not all(isinstance(one, str) and one for one in found):
         raise InvalidInput(f"{word}={value!r} is not a text or a list of texts")
     return found
 

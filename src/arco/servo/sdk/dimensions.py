@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
 from arco.kernel.errors import InvalidInput
+from arco.kernel.ids import clip
 from arco.kernel.partition_key import PartitionKey, Scalar
 from arco.servo.partitions.axes import Axis, ListAxis, Period, TimeAxis
 from arco.servo.partitions.partitioning import UNPARTITIONED, Partitioning
@@ -33,6 +34,10 @@ def monthly(name: str = "month", *, start: Moment, end: Moment | None = None) ->
 
 def static(name: str, values: Iterable[Scalar]) -> ListAxis:
     """One partition for each of these values."""
+    if isinstance(values, str):
+        raise InvalidInput(
+            f"the values of dimension {name} are one text, {clip(values)!r}", hint=f"list them: [{values!r}]"
+        )
     listed = tuple(values)
     if not listed:
         raise InvalidInput(f"dimension {name} has no values", hint="name some, or use dynamic()")

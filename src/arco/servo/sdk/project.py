@@ -18,11 +18,11 @@ from pathlib import Path
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, BrokenInvariant, InvalidInput
 from arco.kernel.fingerprint import fingerprint
-from arco.quality.builtin import not_null
+from arco.quality.builtin import not_null, sql_check
 from arco.quality.checks import Check, named
 from arco.quality.gates import STRICT, GatingPolicy
 from arco.quality.kinds import ForeignKey
-from arco.quality.schemas import Schema
+from arco.quality.schemas import ColumnKey, Schema, quoted
 from arco.servo.partitions.mappings import All, Custom
 from arco.servo.sdk.authoring import Written, collected
 from arco.servo.sdk.definitions import AssetDefinition, AssetKind, CallSite, InputDefinition, InputKind
@@ -306,20 +306,39 @@ def _checks(key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> t
         named(given)
     except InvalidInput as error:
         raise InvalidInput(f"{one.where}: {key}: {error.message}", hint=error.hint) from error
-    return tuple(
-        replace(check, to=str(_looked_up(check.to, one, keyed, key))) if isinstance(check, ForeignKey) else check
-        for check in given
-    )
+    return tuple(_compared(check, key, one, keyed) if isinstance(check, ForeignKey) else check for check in given)
+
+
+def _compared(check: ForeignKey, key: AssetKey, one: Written, keyed: Mapping[AssetKey, Written]) -> ForeignKey:
+    """A check with the other asset looked up: one that is published before, so never the asset itself."""
+    other = _looked_up(check.to, one, keyed, key)
+    if other == key:
+        raise InvalidInput(
+            f"{one.where}: {key}: {check.name} compares it with itself, and a foreign key is one of another asset",
+            hint='compare its rows by sql_check("…", query="SELECT * FROM {rows} a LEFT ANTI JOIN {rows} b ON …")',
+        )
+    return replace(check, to=str(other))
 
 
 def _required(one: Written) -> list[Check]:
+    """A check for each column that the declared schema requires, also inside structs: there only where the struct is one."""
     if one.schema is None:
         return []
-    return [
-        not_null(column.full_name, name=f"required({column.full_name})")
-        for column in Schema.of(one.schema).columns
-        if column.required and len(column.path) == 1
-    ]
+    columns = Schema.of(one.schema).columns
+    outside_lists: set[ColumnKey | None] = {None}
+    checks: list[Check] = []
+    for column in columns:
+        if column.parent not in outside_lists:
+            continue
+        if column.type == "struct":
+            outside_lists.add(column.id)
+        name = f"required({column.full_name})"
+        if column.required and column.parent is None:
+            checks.append(not_null(column.full_name, name=name))
+        elif column.required:
+            whole, own = quoted(column.path[:-1]), quoted(column.path)
+            checks.append(sql_check(name, f"{whole} IS NULL OR {own} IS NOT NULL"))
+    return checks
 
 
 def _input(
@@ -370,7 +389,8 @@ def _fingerprint(one: Written, inputs: tuple[InputDefinition, ...]) -> str:
         "asset",
         one.kind,
         code,
-        repr(one.partitions.describe()),
+        # How far dimensions reach says which partitions there are, and nothing of what is in one of them.
+        repr([(axis.name, axis.kind) for axis in one.partitions.axes]),
         "\n".join(sorted(reads)),
         spelled(dict(sorted(one.parameters.items()))),
         repr((one.write.mode.value, one.write.key, one.write.partition_by, one.write.sort_by)),

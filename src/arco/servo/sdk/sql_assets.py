@@ -12,8 +12,9 @@ in the query itself: every table that it names and does not define.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ _SQL_HINT = "mend it; it is read as Spark SQL"
 _LINE = re.compile(r"at line (\d+)")
 _TOKEN = re.compile(r" but got <Token .*>")
 _TIMES = {"hourly": hourly, "daily": daily, "weekly": weekly, "monthly": monthly}
+_TWO_TOGETHER = ("mode", "key")
+"""What neither says alone."""
 _TABLES: Mapping[str, Callable[..., Any]] = {"retention": Retention, "retry": Retry, "gate": GatingPolicy}
 BOUNDS = ("partition_start", "partition_end")
 """What a query may name without a setting: the bounds of the partitions that are made, half open."""
@@ -52,7 +55,7 @@ def read_sql_asset(path: Path) -> Written:
     where = CallSite(str(path), line)
     with _placed(path, text):
         given = _options(header)
-        parameters = dict(header.get("parameters", {}))
+        parameters = dict(_table(header, "parameters"))
         tree = parsed(query, where)
         _check_placeholders(tree, parameters, where)
         _check_bounds(tree, given.get("partitions", ()), where)
@@ -62,9 +65,9 @@ def read_sql_asset(path: Path) -> Written:
             kind=AssetKind.SQL,
             where=where,
             sql=query,
-            inputs=_inputs(tree, header.get("inputs", {})),
+            inputs=_inputs(tree, _table(header, "inputs")),
             parameters=parameters,
-            **options(given, ""),
+            **_together(given),
         )
 
 
@@ -80,11 +83,6 @@ def _placed(path: Path, text: str) -> Iterator[None]:
         if error.message.startswith(f"{path}:"):
             raise
         raise InvalidInput(f"{path}:{_line_of('', text)}: {error.message}", hint=error.hint) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidInput(
-            f"{path}:{_line_of('', text)}: the header is wrong: {clip(said, 200)}", hint="docs/projects.md shows one"
-        ) from error
 
 
 class _WrongOption(Exception):
@@ -163,24 +161,70 @@ def _options(header: Mapping[str, Any]) -> dict[str, Any]:
         known = ", ".join(sorted({*OPTIONS, "parameters"}))
         raise _WrongOption(unknown[0], InvalidInput(f"the header has no option {unknown[0]!r}", hint=f"one of {known}"))
     for word, value in given.items():
-        try:
+        with _of(word, value):
             given[word] = _option(word, value)
-            if word not in {"mode", "key"}:  # these two say something together
+            if word not in _TWO_TOGETHER:
                 options({word: given[word]}, "")
-        except InvalidInput as error:
-            raise _WrongOption(word, error) from error
     return given
+
+
+@contextmanager
+def _of(word: str, value: Any) -> Iterator[None]:
+    """What is wrong is wrong with this option. Python's own words say nothing to whoever wrote a query."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise _WrongOption(word, error) from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        wrong = InvalidInput(f"{word} = {clip(repr(value))} is not understood", hint="docs/projects.md has all options")
+        raise _WrongOption(word, wrong) from error
+
+
+def _together(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options; what is wrong with none of them alone is wrong with the mode and its key."""
+    with _of(next((word for word in _TWO_TOGETHER if word in given), ""), None):
+        return options(given, "")
+
+
+def _table(header: Mapping[str, Any], word: str) -> Mapping[str, Any]:
+    found = header.get(word, {})
+    if not isinstance(found, Mapping):
+        raise _WrongOption(word, InvalidInput(f"{word} = {found!r} names nothing", hint=f"write {word} = {{ name = … }}"))
+    return found
 
 
 def _option(word: str, value: Any) -> Any:
     """An option as the decorator takes it."""
     if word == "partitions":
-        return [_dimension(one) for one in value]
+        return [_dimension(one) for one in _each(word, value, '{ name = "date", kind = "daily", start = 2025-01-01 }')]
     if word == "checks":
-        return [_check(one) for one in value]
+        return [_check(one) for one in _each(word, value, '{ not_null = "order_id" }')]
     if word in _TABLES and isinstance(value, Mapping):
-        return _TABLES[word](**value)
+        return _called(word, _TABLES[word], (), value)
     return value
+
+
+def _each(word: str, value: Any, example: str) -> list[Mapping[str, Any]]:
+    """The tables of an option that is a list of them; one alone may stand without the list."""
+    found = value if isinstance(value, list) else [value]
+    for one in found:
+        if not isinstance(one, Mapping):
+            raise InvalidInput(f"{word} has {clip(repr(one))}", hint=f"write {word} = [{example}]")
+    return found
+
+
+def _called(what: str, make: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Made from what is written; what is missing or too much is said in the words of the header."""
+    known = signature(make)
+    try:
+        known.bind(*positional, **named)
+    except TypeError as error:
+        words = [one for one in known.parameters.values() if one.kind is not one.VAR_POSITIONAL]
+        unknown = next((word for word in named if word not in known.parameters), None)
+        needed = [one.name for one in words if one.default is one.empty and one.name not in named][len(positional) :]
+        said = f"has no {unknown!r}" if unknown else f"lacks {needed[0]!r}" if needed else "is a table of settings"
+        raise InvalidInput(f"{what} {said}", hint=f"there are {', '.join(one.name for one in words)}") from error
+    return make(*positional, **named)
 
 
 _CHECKS = {
@@ -206,41 +250,41 @@ def _check(document: Mapping[str, Any]) -> Check:
         positional: list[Any] = [rest.pop("column")] if "column" in rest else []
     else:
         positional = list(value) if isinstance(value, list) else [] if value is True else [value]
-    try:
-        made: Check = _CHECKS[kinds[0]](*positional, **rest)
-    except TypeError as error:
-        raise InvalidInput(f"check {kinds[0]}: {error}") from error
+    made: Check = _called(f"check {kinds[0]}", _CHECKS[kinds[0]], positional, rest)
     return made
+
+
+_DIMENSIONS: Mapping[str, Callable[..., Axis]] = {**_TIMES, "static": static, "dynamic": dynamic}
 
 
 def _dimension(document: Mapping[str, Any]) -> Axis:
     kind, name = document.get("kind"), document.get("name")
     if not isinstance(name, str):
         raise InvalidInput("a dimension of the header has no name")
-    if kind in _TIMES:
-        return _TIMES[str(kind)](name, start=document["start"], end=document.get("end"))
-    if kind == "static":
-        return static(name, document.get("values", ()))
-    if kind == "dynamic":
-        return dynamic(name)
-    raise InvalidInput(f"dimension {name} is {kind!r}", hint=f"one of {', '.join(_TIMES)}, static, dynamic")
+    if kind not in _DIMENSIONS:
+        raise InvalidInput(f"dimension {name} is {kind!r}", hint=f"one of {', '.join(_DIMENSIONS)}")
+    rest = {word: value for word, value in document.items() if word != "kind"}
+    axis: Axis = _called(f"dimension {name}", _DIMENSIONS[str(kind)], (), rest)
+    return axis
 
 
 def _inputs(tree: exp.Query, declared: Mapping[str, Any]) -> dict[str, Input]:
     inputs = {name: same(name) for name in _names_of(tree)}
     for name, how in declared.items():
         if name not in inputs:
-            raise InvalidInput(f"the header maps {name!r}, and the query does not read it")
-        inputs[name] = _mapped(name, how)
+            wrong = InvalidInput(f"the header maps {name!r}, and the query does not read it")
+            raise _WrongOption("inputs", wrong)
+        with _of("inputs", how):
+            inputs[name] = _mapped(name, how)
     return inputs
 
 
 def _mapped(name: str, how: Any) -> Input:
     if isinstance(how, str) and how in _MAPPINGS:
         return _MAPPINGS[how](name)
-    if isinstance(how, Mapping) and set(how) >= {"window"}:
-        first, end = how["window"]
-        return window(name, int(first), int(end), dimension=how.get("dimension"))
+    match how:
+        case {"window": [int(first), int(end)], **rest} if set(rest) <= {"dimension"}:
+            return window(name, first, end, dimension=how.get("dimension"))
     raise InvalidInput(f"input {name} is mapped by {how!r}", hint="same, every, last, changes or { window = [-6, 0] }")
 
 

@@ -1,32 +1,44 @@
 """`arco explain`: what each partition of an asset is, and what to type next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from arco.servo.plan.deferral import for_making
 from arco.servo.plan.explanation import Differs, Explanation, Fresh, explain
 from arco.servo.plan.staleness import World
 from arco.servo.sdk.selection import find
+from arco.surface.cli.last_tries import Tried, tried_in_vain
+from arco.surface.cli.opening import opened
 from arco.surface.cli.printing import counted, print_json, say, when
-from arco.surface.cli.projects import At
+from arco.surface.cli.projects import At, read_project
 from arco.surface.cli.surveying import surveyed
 
 _CODE_CHARS = 12
+_TRIED_SHOWN_MAX = 3
 
 
 async def show_explanation(at: At, name: str, partitions: dict[str, str], *, json: bool) -> bool:
     survey = await surveyed(at)
     key = find(survey.project.assets, name)
-    found = explain(World(survey.project.graph, for_making(survey.snapshot, [key])), key, partitions)
+    world = World(survey.project.graph, for_making(survey.snapshot, [key]))
+    found = explain(world, key, partitions)
+    tried: tuple[Tried, ...] = ()
+    if found.stale:
+        async with opened(read_project(at.folder).where(at.root, at.options)) as home:
+            partitioning = world.partitioning(key)
+            wanted = partitioning.select(partitions, survey.snapshot.at_ms)
+            tried = await tried_in_vain(home, str(key), partitioning, wanted)
     survey.say_remarks()
     if json:
-        print_json(found)
+        print_json({**msgspec.to_builtins(found), "tried": msgspec.to_builtins(tried)})
         return True
-    for line in described(found, str(survey.project.folder)):
+    for line in described(found, tried, str(survey.project.folder)):
         say(line)
     return True
 
 
-def described(one: Explanation, folder: str = "") -> Iterator[str]:
+def described(one: Explanation, tried: Sequence[Tried] = (), folder: str = "") -> Iterator[str]:
     """The lines that people read. Files are named below the project's folder."""
     yield f"{one.asset}  {one.kind}, {one.where.removeprefix(f'{folder}/')}"
     if one.description:
@@ -39,6 +51,7 @@ def described(one: Explanation, folder: str = "") -> Iterator[str]:
         yield from _fresh(fresh)
     for stale in one.stale:
         yield from _stale(stale)
+    yield from _tried(tried)
     yield from _inputs(one)
     for held in one.held:
         yield f"held back  {held.text}"
@@ -63,6 +76,15 @@ def _fresh(fresh: Fresh) -> Iterator[str]:
 def _stale(stale: Differs) -> Iterator[str]:
     yield f"stale  {stale.text}"
     yield f"  {stale.detail}{'; the version before can be read' if stale.published else ''}"
+
+
+def _tried(tried: Sequence[Tried]) -> Iterator[str]:
+    for one in tried[:_TRIED_SHOWN_MAX]:
+        yield f"tried  {one.text}"
+        ended = "" if one.ended_ms is None else f" at {when(one.ended_ms)} UTC"
+        yield f"  {one.status}{ended} in run {one.run_id}: {one.said.removeprefix(f'{one.status}: ')}"
+    if len(tried) > _TRIED_SHOWN_MAX:
+        yield f"  and {counted(len(tried) - _TRIED_SHOWN_MAX, 'task')} more: arco runs show {tried[0].run_id}"
 
 
 def _inputs(one: Explanation) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import typer
@@ -13,8 +13,8 @@ from arco.servo.partitions.partitioning import Partitioning
 from arco.servo.partitions.sets import PartitionSet
 from arco.servo.plan.deferral import for_making
 from arco.servo.plan.document import Plan, PlannedTask
-from arco.servo.plan.explanation import notes
-from arco.servo.plan.planner import Mode, PlanRequest, nowhere, plan
+from arco.servo.plan.explanation import notes, without_partitions
+from arco.servo.plan.planner import Mode, PlanRequest, plan
 from arco.servo.plan.staleness import Reason, World
 from arco.servo.schedule.atomic_limits import refuse_too_many, sets_rows_aside, tables_of
 from arco.surface.cli.printing import counted, say, size
@@ -59,7 +59,7 @@ def described(survey: Survey, made: Plan, request: PlanRequest, *, why: bool, at
     by_asset: dict[str, list[PlannedTask]] = defaultdict(list)
     for task in tasks:
         by_asset[task.asset].append(task)
-    absent = [str(key) for key in nowhere(world, chosen, request)]
+    absent = without_partitions(world, made.spec)
     idle = [name for name in made.spec.selection if name not in by_asset and name not in absent]
     if tasks:
         partitions = sum(task.partition_count for task in tasks)
@@ -73,22 +73,14 @@ def described(survey: Survey, made: Plan, request: PlanRequest, *, why: bool, at
     if idle:
         more = f" and {len(idle) - _NAMES_MAX} more" if len(idle) > _NAMES_MAX else ""
         yield f"Up to date: {', '.join(idle[:_NAMES_MAX])}{more}."
-    if absent:
-        yield f"No {no_partition(absent, request)}."
+    yield from (f"{one}." for one in absent.values())
     for one in dict.fromkeys(note for name in made.spec.selection for note in notes(world, AssetKey.parse(name))):
         yield f"Note: {one}."
     if tasks:
         asked = f"{_asked(request)}{' --atomic' * atomic}"
         yield f"Next: arco run{asked}{'' if why else f'; arco plan{_asked(request)} --why says which facts differ'}"
-    elif idle or absent:
+    elif made.spec.selection:
         yield "Nothing to do."
-
-
-def no_partition(absent: Sequence[str], request: PlanRequest) -> str:
-    """What is said of assets that have nothing of what is asked for."""
-    asked = ", ".join(f"{name}={text}" for name, text in sorted(request.partitions.items()))
-    more = [f"{len(absent) - _NAMES_MAX} more"] if len(absent) > _NAMES_MAX else []
-    return f"partition of {' or '.join([*absent[:_NAMES_MAX], *more])} is in {asked}"
 
 
 def _borrowed(tasks: Iterable[PlannedTask]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections import Counter as Counts
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from arco.fold.passes import fold_pass
 from arco.fold.spark_masters import parse_master
 from arco.fold.spark_session import SparkSettings, expect_connect
 from arco.fold.spark_threads import any_left
-from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import ArcoError, InvalidInput, NotFound
 from arco.kernel.ids import RunId, clip
 from arco.kernel.limits import WORKER_POLL_S
@@ -37,9 +36,9 @@ from arco.quality.gates import EXIT_HELD_BACK, exit_code
 from arco.servo.execute.deferring import need_lender
 from arco.servo.execute.pipeline import HowToRun, Pipeline, Prepared
 from arco.servo.partitions.axes import ListAxis
-from arco.servo.plan.deferral import for_making
 from arco.servo.plan.document import PlannedTask
-from arco.servo.plan.planner import PlanRequest, nowhere
+from arco.servo.plan.explanation import without_partitions
+from arco.servo.plan.planner import PlanRequest
 from arco.servo.plan.staleness import World
 from arco.servo.schedule.claims import Claim, Claims
 from arco.servo.schedule.envelopes import EnvelopeKeys
@@ -51,7 +50,6 @@ from arco.servo.schedule.starting import Started, listed_run, open_run
 from arco.storage.counted import Counter
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, Where
 from arco.surface.cli.opening import Opened, opened
-from arco.surface.cli.planning import no_partition
 from arco.surface.cli.printing import counted, print_grid, print_json, say, say_aside, when
 from arco.surface.cli.projects import At, ProjectFile, read_project, scope_named
 from arco.surface.cli.run_display import RunDisplay, started_line, warnings_of
@@ -140,6 +138,15 @@ async def in_use(home: Opened) -> None:
     await Workspaces(parts.tier1.store, parts.clock, parts.entropy).need_in_use(parts.scope)
 
 
+def _nothing_to_do(pipeline: Pipeline, prepared: Prepared) -> Iterator[str]:
+    """Why a plan has no tasks."""
+    spec = prepared.plan.spec
+    absent = without_partitions(World(pipeline.project.graph, prepared.snapshot), spec)
+    yield from absent.values()
+    if len(absent) < len(spec.selection) or not absent:
+        yield f"everything {'else ' * bool(absent)}that was asked for is as its inputs and its code are"
+
+
 async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: bool, detach: bool = False) -> int:
     """Plan, run what is planned, and fold what it said. The exit code says what came of the run."""
     if detach:
@@ -152,7 +159,8 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
                 if json:
                     print_json({"run": None, "status": "nothing to do", "tasks": []})
                 else:
-                    say(f"nothing to do: {_why_nothing(pipeline, prepared)}")
+                    for line in _nothing_to_do(pipeline, prepared):
+                        say(f"nothing to do: {line}")
                 return 0
             started = await pipeline.start(prepared, how, here=not detach)
             if started.is_new and started.plan.spec.snapshot != prepared.plan.spec.snapshot:
@@ -162,15 +170,6 @@ async def run(at: At, request: PlanRequest, how: HowToRun, *, fold: bool, json: 
         if detach:
             return _left_to_workers(started, json=json)
         return await _driven(pipeline, started, lake if fold else None, json=json)
-
-
-def _why_nothing(pipeline: Pipeline, prepared: Prepared) -> str:
-    chosen = [AssetKey.parse(name) for name in prepared.plan.spec.selection]
-    world = World(pipeline.project.graph, for_making(prepared.snapshot, chosen))
-    absent = [str(key) for key in nowhere(world, chosen, prepared.request)]
-    if absent and len(absent) == len(chosen):
-        return f"no {no_partition(absent, prepared.request)}"
-    return "everything that was asked for is as its inputs and its code are"
 
 
 def _left_to_workers(started: Started, *, json: bool) -> int:

@@ -140,6 +140,16 @@ def test_rollback_and_forward_again(desk: Desk) -> None:
     assert desk.run(desk.deployments.rollback("shop", second.id, by="ann")).id == second.id
 
 
+def test_going_back_twice_goes_back_twice(desk: Desk) -> None:
+    first, second, _ = desk.deploy({"a": {}}), desk.deploy({"a": {}, "b": {}}), desk.deploy({"b": {}})
+    assert desk.run(desk.deployments.rollback("shop", by="ann")).id == second.id
+    assert desk.run(desk.deployments.rollback("shop", by="ann")).id == first.id
+    with pytest.raises(InvalidInput, match="no deployment before this one"):
+        desk.run(desk.deployments.rollback("shop", by="ann"))
+    desk.deploy({"c": {}})
+    assert desk.run(desk.deployments.rollback("shop", by="ann")).id == first.id
+
+
 def test_identities_made_after_a_rollback_are_those_from_before_it(desk: Desk) -> None:
     desk.deploy({"a": {"schema": {"id": "long"}}})
     second = desk.deploy({"a": {"schema": {"id": "long", "note": "string"}}, "b": {}})

@@ -89,6 +89,17 @@ def test_any_other_change_of_type_is_refused_by_name(table, output):
         merge(schema(field(1, "x", table)), schema(field(1, "x", output)), last_column_id=9)
 
 
+def test_where_no_row_stays_a_column_of_another_type_is_another_column():
+    table = schema(field(1, "x", "string"), field(2, "s", struct(field(3, "a", "int"), field(4, "b", "int"))))
+    output = schema(field(1, "x", "long"), field(2, "s", struct(field(3, "a", "string"), field(4, "b", "int"))))
+    merged = merge(table, output, last_column_id=4, missing=Missing.DROP, anew=True)
+    assert merged.schema["fields"] == [
+        field(2, "s", struct(field(4, "b", "int"), field(5, "a", "string"))),
+        field(6, "x", "long"),
+    ]
+    assert (merged.dropped, merged.added) == (("x", "s.a"), ("s.a", "x"))
+
+
 def test_columns_inside_structs_lists_and_maps_are_merged_too():
     table = schema(field(1, "s", struct(field(2, "a", "int"), field(3, "b", "int"))), field(4, "l", items(5, "int")))
     output = schema(field(1, "s", struct(field(2, "a", "long"), field(3, "c", "int"))), field(4, "l", items(5, "long")))

@@ -51,6 +51,36 @@ def test_what_is_added_to_under_a_new_name_is_not_begun_anew(mode: str) -> None:
             lake.run(Destinations(lake.catalog).of(after, place, None, columns(id="long")))
 
 
+def test_a_column_of_another_type_is_refused_unless_nothing_is_and_every_row_is_replaced() -> None:
+    """`none` refuses nothing, and what a table cannot record takes every row anew: here every row comes anew."""
+    with Lake() as lake:
+        base = lake.create("orders", columns(id="long", note="int"))
+        to, after = (("db",), "orders"), columns(id="long", note="string")
+        for options, whole in (({"compatibility": "none"}, False), ({}, True)):
+            with pytest.raises(InvalidMetadata, match=r"'note' is int in the table and string in the output") as refused:
+                lake.run(Destinations(lake.catalog).of(defined(**options), to, base, after, whole=whole))
+            assert 'where every row is replaced, say compatibility="none"' in refused.value.hint
+        found = lake.run(Destinations(lake.catalog).of(defined(compatibility="none"), to, base, after, whole=True))
+    assert [(one["id"], one["name"], one["type"]) for one in found.written.current_schema["fields"]] == [
+        (1, "id", "long"), (3, "note", "string"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "after", [columns(id="long"), columns(id="long", day="string")], ids=["without it", "of another type"]
+)
+def test_what_a_table_is_laid_out_by_is_said_by_name_where_it_would_go(after: JsonObject) -> None:
+    spec = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
+    with Lake() as lake:
+        base = lake.create("orders", columns(id="long", day="date"), partition_spec=spec)
+        place = Destinations(lake.catalog).of(defined(compatibility="none"), (("db",), "orders"), base, after, whole=True)
+        with pytest.raises(
+            InvalidMetadata, match=r"db.orders is partitioned or sorted by 'day', and the output has no"
+        ) as refused:
+            lake.run(place)
+    assert "arco drop db.orders, then arco run db.orders" in refused.value.hint
+
+
 def test_rows_that_no_longer_fit_where_rows_are_set_aside_say_which_table_that_is() -> None:
     with Lake() as lake:
         base = lake.create("orders__quarantine", columns(id="long", note="int"))

@@ -5,7 +5,8 @@ from pyspark.sql import types
 
 from arco.iceberg.schemas import checked
 from arco.kernel.errors import InvalidInput
-from arco.servo.execute.spark_types import FIELD_ID, has_untaggable, iceberg_schema, quoted, spark_schema
+from arco.quality.schemas import quoted
+from arco.servo.execute.spark_types import FIELD_ID, has_untaggable, iceberg_schema, spark_schema
 
 EVERY_LEAF = [
     ("boolean", types.BooleanType()),

@@ -40,7 +40,7 @@ async def upkeep_pass(
     reports = []
     for job in jobs:
         report = await run_job(setting, job.kind, job.collect)
-        if job.rhythm_s and not report.failed and not setting.dry_run:
+        if job.rhythm_s and not report.failed and not setting.dry_run and not setting.asked:
             await setting.store.put(_note(setting, job), _DONE, Always())
         if told is not None:
             told(report)

@@ -46,6 +46,7 @@ async def purge(where: Where, older_than: str, *, dry_run: bool, yes: bool, json
         say("Nothing was changed.")
         return False
     async with opened(where) as at:
+        await at.need_something()
         reports = await purged(Setting(at.catalog.parts, dry_run=dry_run), older_than_s)
     _print(reports, json=json, quiet=False)
     return all(report.is_well for report in reports)

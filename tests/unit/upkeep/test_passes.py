@@ -170,3 +170,17 @@ async def test_upkeep_of_one_table_is_not_taken_for_that_of_all():
     assert await due(Setting(server.ws), jobs) == jobs
     await ground.upkeep("files")
     assert await due(Setting(server.ws), jobs) == ()
+
+
+@story
+async def test_a_store_that_is_away_for_a_moment_ends_no_pass_and_keeps_no_job_from_its_work():
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    keeper = ground.server()
+    jobs = jobs_named(["files", "markers"])
+    keeper.line.fail("put", "/upkeep/files")
+    assert [one.failed for one in await upkeep_pass(Setting(keeper.ws), jobs)] == [None, None]
+    assert not ground.objects(MARKER)
+    keeper.line.fail("head", "/upkeep/files")
+    assert await due(Setting(keeper.ws), jobs) == jobs, "whoever does it hears what is wrong"

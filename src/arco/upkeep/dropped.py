@@ -41,9 +41,10 @@ async def collect(sweep: Sweep) -> None:
 
 async def is_older(sweep: Sweep, dropped: Dropped, seconds: float) -> bool:
     """Whether a table was dropped so long ago, by what its drop says and by the store's clock: its tombstone was written then."""
+    if sweep.now_ms - dropped.dropped_ms <= seconds * 1000:
+        return False
     tombstone = await sweep.store.head(sweep.parts.pointers.key(dropped.entry.uuid))
-    dropped_ms = max(dropped.dropped_ms, 0 if tombstone is None else tombstone.modified_ms)
-    return sweep.now_ms - dropped_ms > seconds * 1000
+    return tombstone is None or sweep.now_ms - tombstone.modified_ms > seconds * 1000
 
 
 async def purge(sweep: Sweep, dropped: Dropped) -> None:

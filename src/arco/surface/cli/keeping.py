@@ -30,7 +30,7 @@ async def upkeep(
     retention = load_settings(where.root, list(where.options), where.folder).retention
     async with opened(where) as at:
         await at.need_something()
-        asked = [(await at.need(parse_name(name))).uuid for name in tables]
+        asked = [(await at.need_iceberg_table(parse_name(name))).uuid for name in tables]
         setting = Setting(at.catalog.parts, retention, dry_run, frozenset(asked))
         while True:
             reports = await upkeep_pass(setting, jobs if pause_s is None else await due(setting, jobs))

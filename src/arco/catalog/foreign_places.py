@@ -13,7 +13,7 @@ from arco.catalog.workspace import Workspace
 from arco.iceberg.locations import inside, is_winding
 from arco.kernel.errors import Conflict, InvalidInput
 from arco.kernel.ids import clip
-from arco.kernel.limits import READY_WORKSPACES_MAX
+from arco.kernel.limits import WORKSPACES_LISTED_MAX
 from arco.kernel.scope import Scope
 from arco.storage.workspaces import workspaces
 
@@ -68,7 +68,7 @@ def _check_own_folder(location: str, steps: list[str]) -> None:
 async def _workspace_at(ws: Workspace, steps: list[str]) -> Scope | None:
     """The workspace that a folder of the root lies in, or one that lies in the folder."""
     if len(steps) == 1:
-        there = await workspaces(ws.tier1.store, READY_WORKSPACES_MAX)
+        there = await workspaces(ws.tier1.store, WORKSPACES_LISTED_MAX)
         return next((scope for scope in there if scope.tenant == steps[0]), None)
     try:
         scope = Scope.of(*steps[:2])

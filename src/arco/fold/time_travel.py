@@ -6,17 +6,11 @@ beyond reach, with the oldest moment that can be asked for.
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
 from arco.fold.heads import Heads
-from arco.fold.manifests import C, Link, Manifest, RootManifest
+from arco.fold.manifests import C, Link, Manifest, RootManifest, number_in
 from arco.kernel.errors import BeyondReach, NotFound
 from arco.ledger.envelope import EventTime
 from arco.storage.keys import Head
-
-
-class _Place(msgspec.Struct):
-    sequence: int
 
 
 async def manifest_as_of(heads: Heads, head: Head, at_ms: int) -> Manifest:
@@ -42,10 +36,11 @@ async def cut_at_sequence(heads: Heads, newest: RootManifest, sequence: int) -> 
 async def cut_by_id(heads: Heads, snapshot: str) -> RootManifest:
     """A cut by its id. One that was written and never counted is none."""
     newest = (await heads.read_root()).manifest
-    stored = await heads.store.get(heads.manifest_key(Head.ROOT, snapshot))
+    key = heads.manifest_key(Head.ROOT, snapshot)
+    stored = await heads.store.get(key)
     if newest is None or stored is None:
         raise NotFound(f"there is no snapshot {snapshot}", hint="ask for the current one, or by its time")
-    sequence = msgspec.json.decode(stored.data, type=_Place).sequence
+    sequence = number_in(stored.data, key)
     found = await cut_at_sequence(heads, newest, sequence) if 1 <= sequence <= newest.sequence else None
     if found is None or found.snapshot != snapshot:
         raise NotFound(f"there is no snapshot {snapshot}", hint="ask for the current one, or by its time")

@@ -282,7 +282,7 @@ READY_WORKSPACES_MAX = 64
 # Workspaces that a server has open before it forgets those that nothing is in.
 WORKSPACES_OPEN_MAX = 1000
 
-# Workspaces that one listing shows: it is a request or two for each.
+# Workspaces that one listing shows, and that whoever folds or tends a whole root comes to: it is a request or two for each.
 WORKSPACES_LISTED_MAX = 1000
 
 # What one process of a server does at once: more wait outside. Connections stay below the files it may open, of which it asks

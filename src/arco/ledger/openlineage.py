@@ -6,6 +6,7 @@ other systems have for it; which table of the catalog it is, readers find out (`
 sent: sent twice, it is the same events. What must never enter: I/O, and asking which tables there are.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from arco.ledger.posted import time_ms_of
 SOURCE = "openlineage"
 KIND = "openlineage"
 _SUBJECT_CHARS_MAX = 1024
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FACETS_BYTES_KEPT = 16 * 1024
 _ENVELOPE_BYTES = 8 * 1024
 
@@ -157,7 +159,9 @@ class _Mapping:
         return Draft(
             type=kind,
             source=SOURCE,
-            subject=None if about is None else clip(f"{about.namespace} {about.name}", _SUBJECT_CHARS_MAX - 1),
+            subject=None
+            if about is None
+            else clip(_CONTROLS.sub(" ", f"{about.namespace} {about.name}"), _SUBJECT_CHARS_MAX - 1),
             id=EventId(derived_event_id(self.at_ms, "openlineage", run or "", self.event.event_time, digest, kind)),
             data=payload.data(),
             streamid=run,
@@ -224,10 +228,8 @@ def _columns(made: _Named) -> dict[Place, list[ColumnMapping]]:
     found: dict[Place, list[ColumnMapping]] = defaultdict(list)
     for column, said in (fields if isinstance(fields, dict) else {}).items():
         by_input: dict[Place, list[dict[str, Any]]] = defaultdict(list)
-        for source in (said.get("inputFields") if isinstance(said, dict) else None) or ():
-            if isinstance(source, dict) and all(
-                isinstance(source.get(word), str) for word in ("namespace", "name", "field")
-            ):
+        for source in _documents(said.get("inputFields") if isinstance(said, dict) else None):
+            if all(isinstance(source.get(word), str) for word in ("namespace", "name", "field")):
                 by_input[source["namespace"], source["name"]].append(source)
         for place, sources in by_input.items():
             names = tuple(ColumnSource(column=one["field"]) for one in sources)
@@ -237,8 +239,8 @@ def _columns(made: _Named) -> dict[Place, list[ColumnMapping]]:
 
 def _transform(said: dict[str, Any], sources: list[dict[str, Any]]) -> str | None:
     for source in sources:
-        for one in source.get("transformations") or ():
-            if isinstance(one, dict) and isinstance(one.get("subtype") or one.get("type"), str):
+        for one in _documents(source.get("transformations")):
+            if isinstance(one.get("subtype") or one.get("type"), str):
                 return str(one.get("subtype") or one.get("type")).lower()
     kind = said.get("transformationType")
     return kind.lower() if isinstance(kind, str) else None
@@ -247,13 +249,16 @@ def _transform(said: dict[str, Any], sources: list[dict[str, Any]]) -> str | Non
 def _symlinks(one: _Named) -> tuple[DatasetName, ...]:
     """Other names of a dataset, each with the system that calls it so: a name alone may be another system's table."""
     facet = (one.facets or {}).get("symlinks")
-    links = facet.get("identifiers") if isinstance(facet, dict) else None
-    found = (link for link in (links if isinstance(links, list) else ()) if isinstance(link, dict))
     return tuple(
         DatasetName(namespace=link["namespace"], name=link["name"])
-        for link in found
+        for link in _documents(facet.get("identifiers") if isinstance(facet, dict) else None)
         if isinstance(link.get("namespace"), str) and isinstance(link.get("name"), str)
     )
+
+
+def _documents(value: object) -> list[dict[str, Any]]:
+    """What is a document in a list; nothing of what is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _parent(event: _Event) -> str | None:

@@ -45,7 +45,7 @@ async def schema_diff(
     """Two schemas of an asset: numbers of its table's schemas, or hashes of declared ones."""
     named = await found_asset(reader, asked)
     history = await schema_history(reader, asked)
-    if before.isdigit() != after.isdigit():
+    if before.isdecimal() != after.isdecimal():
         raise InvalidInput(
             "a schema of the table and a declared one number their columns differently",
             hint="compare two numbers, or two hashes",
@@ -107,7 +107,7 @@ def _column(column: SchemaColumn, parent: int | str | None) -> Column:
 def _named_schema(
     asked: str, table: tuple[TableSchema, ...], declared: tuple[DeclaredSchema, ...]
 ) -> TableSchema | DeclaredSchema:
-    if asked.isdigit():
+    if asked.isdecimal():
         found: TableSchema | DeclaredSchema | None = next((one for one in table if one.schema_id == int(asked)), None)
         known = [str(one.schema_id) for one in table]
     else:

@@ -7,8 +7,9 @@ one that had it; assets that were retired come last.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from arco.catalog.spelling import parse_parts
 from arco.fold.tables import ASSETS
-from arco.kernel.errors import NotFound
+from arco.kernel.errors import InvalidInput, NotFound
 from arco.kernel.ids import clip
 from arco.read.plain_tables import plain_tables
 from arco.read.reader import Reader
@@ -51,9 +52,12 @@ async def asset_names(reader: Reader) -> str:
 async def found_asset(reader: Reader, asked: str) -> Named:
     """The asset of a name, a former name, an id, or a name without its namespace."""
     names = await asset_names(reader)
-    columns = "SELECT asset_id, asset, standing"
-    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ?", [asked])
-    rows.sort(key=lambda row: (row["standing"], row["asset_id"]))
+    columns = "SELECT asset_id, asset, namespace, standing"
+    parts = _parts(asked)
+    rows = await reader.rows(f"{columns} FROM {names} WHERE name = ? OR name = ?", [asked, ".".join(parts)])
+    # Names with dots in them may be spelled alike: of those the quotes tell which is meant.
+    namespace = ".".join(parts[:-1])
+    rows.sort(key=lambda row: (row["standing"], row["namespace"] != namespace, row["asset_id"]))
     if not rows:
         rows = await reader.rows(f"{columns} FROM {names} WHERE asset_id = ? AND standing IN (0, 2)", [asked])
     if not rows and "." not in asked:
@@ -64,6 +68,14 @@ async def found_asset(reader: Reader, asked: str) -> Named:
         raise await _no_such_asset(reader, names, asked)
     row = rows[0]
     return Named(row["asset_id"], row["asset"], asked if row["standing"] in {1, 3} else None)
+
+
+def _parts(asked: str) -> tuple[str, ...]:
+    """The parts of a name as people write it; all of it is one if that cannot be told."""
+    try:
+        return parse_parts(asked)
+    except InvalidInput:
+        return (asked,)
 
 
 async def names_of(reader: Reader, ids: Collection[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from arco.fold.spark_home import SparkHome
 from arco.fold.spark_session import SparkSettings
 from arco.kernel.clock import Clock
 from arco.kernel.errors import ArcoError
-from arco.kernel.limits import READY_WORKSPACES_MAX
+from arco.kernel.limits import WORKSPACES_LISTED_MAX
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.servo.deploy.deploying import Deployments
@@ -102,7 +102,7 @@ class EveryFold:
         try:
             while True:
                 try:
-                    for scope in await workspaces(self._root.store, READY_WORKSPACES_MAX):
+                    for scope in await workspaces(self._root.store, WORKSPACES_LISTED_MAX):
                         if scope not in self._tasks:
                             self.wake(scope)
                 except ArcoError as error:
@@ -115,7 +115,7 @@ class EveryFold:
 
     async def once(self) -> AsyncIterator[tuple[Scope, Pass]]:
         """One pass over each workspace that is there."""
-        for scope in await workspaces(self._root.store, READY_WORKSPACES_MAX):
+        for scope in await workspaces(self._root.store, WORKSPACES_LISTED_MAX):
             async with folding_of(self._root.parts(scope), self._root.lake, self._home, self._settings) as folding:
                 yield scope, await fold_pass(folding)
 

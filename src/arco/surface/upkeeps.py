@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from arco.kernel.errors import ArcoError
-from arco.kernel.limits import READY_WORKSPACES_MAX
+from arco.kernel.limits import WORKSPACES_LISTED_MAX
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.storage.workspaces import workspaces
@@ -36,15 +36,19 @@ class ServerUpkeep:
     async def _go_on(self) -> None:
         while True:
             try:
-                for scope in await workspaces(self._state.store, READY_WORKSPACES_MAX):
+                for scope in await workspaces(self._state.store, WORKSPACES_LISTED_MAX):
                     await self._pass(scope)
             except ArcoError as error:
                 log.warning("upkeep: %s", error.one_line())
             await self._state.clock.sleep(self._every_s)
 
     async def _pass(self, scope: Scope) -> None:
-        setting = Setting(self._state.catalog(scope).parts, self._retention)
-        await upkeep_pass(setting, await due(setting), told=lambda report: _log(scope, report))
+        try:
+            setting = Setting(self._state.catalog(scope).parts, self._retention)
+            await upkeep_pass(setting, await due(setting), told=lambda report: _log(scope, report))
+        except Exception:
+            # It is said, and the other workspaces come next.
+            log.exception("upkeep of %s breaks", scope.warehouse)
 
 
 def _log(scope: Scope, report: Report) -> None:

@@ -5,17 +5,22 @@ refused. The files go later, when the pointer is found without a name (`pointers
 """
 
 from arco.catalog.manifest import Author
-from arco.catalog.model import Dropped, Format
+from arco.catalog.model import Dropped, Entry, Format, Kind
 from arco.catalog.operations import Purge
 from arco.catalog.spelling import spelled
+from arco.catalog.subject import Tables
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import NotFound
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.limits import UNDROP_HOLD_S, UPKEEP_CLOCKS_S
+from arco.upkeep.maintained import FORBIDDEN, forbids_garbage
+from arco.upkeep.own_files import empty_own_folder
+from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import Sweep
 
 AUTHOR = Author("arco upkeep")
 
+NOT_PURGED = "it could not be purged"
 UNREGISTERED = "it was unregistered: its files are not Arco's any more"
 
 
@@ -26,15 +31,24 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep(UNREGISTERED)
         elif not dropped.purge:
             sweep.keep("it was dropped without purge")
-        elif sweep.now_ms - dropped.dropped_ms <= (UNDROP_HOLD_S + UPKEEP_CLOCKS_S) * 1000:
-            sweep.keep("it can still be restored")
         else:
-            with sweep.apart(dropped.entry.full_name, "it could not be purged"):
-                await purge(sweep, dropped)
+            with sweep.apart(dropped.entry.full_name, NOT_PURGED):
+                if await is_older(sweep, dropped, UNDROP_HOLD_S + UPKEEP_CLOCKS_S):
+                    await purge(sweep, dropped)
+                else:
+                    sweep.keep("it can still be restored")
+
+
+async def is_older(sweep: Sweep, dropped: Dropped, seconds: float) -> bool:
+    """Whether a table was dropped so long ago, by what its drop says and by the store's clock: its tombstone was written then."""
+    if sweep.now_ms - dropped.dropped_ms <= seconds * 1000:
+        return False
+    tombstone = await sweep.store.head(sweep.parts.pointers.key(dropped.entry.uuid))
+    return tombstone is None or sweep.now_ms - tombstone.modified_ms > seconds * 1000
 
 
 async def purge(sweep: Sweep, dropped: Dropped) -> None:
-    """Take a table off the list of what can be restored."""
+    """Take a table off the list of what can be restored. A dry run tells the files that go then."""
     entry = dropped.entry
     if dropped.unregistered:
         sweep.keep(UNREGISTERED)
@@ -42,8 +56,15 @@ async def purge(sweep: Sweep, dropped: Dropped) -> None:
     if entry.format is not Format.ICEBERG:
         sweep.keep("its files are not Arco's")
         return
+    pointer = await sweep.parts.pointers.read(entry.uuid)
+    location = "" if pointer is None else pointer.value.metadata_location
+    if await _forbids_it(sweep, entry, location):
+        sweep.keep(FORBIDDEN)
+        return
     sweep.tally.changed += 1
     if sweep.dry_run:
+        places = Places(sweep.parts.tier1.names, sweep.parts.locations)
+        await empty_own_folder(sweep, places, entry.uuid, location, "of a table that would be purged")
         age_days = (sweep.now_ms - dropped.dropped_ms) // 86_400_000
         sweep.tally.notes.append(f"{spelled(entry.namespace, entry.name)}, dropped {age_days} days ago, would be purged")
         return
@@ -57,3 +78,11 @@ async def purge(sweep: Sweep, dropped: Dropped) -> None:
         sweep.tally.changed -= 1
         sweep.keep("it was restored or purged by others meanwhile")
     reach("upkeep.purged")
+
+
+async def _forbids_it(sweep: Sweep, entry: Entry, location: str) -> bool:
+    """Whether files would go that the table itself says are to stay."""
+    if entry.kind is not Kind.TABLE or own_folder(sweep.parts.locations, entry.uuid, location) is None:
+        return False
+    data = await sweep.parts.files.fetch(location)
+    return data is not None and forbids_garbage(Tables().decode(data, location))

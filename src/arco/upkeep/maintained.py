@@ -23,6 +23,7 @@ EXPIRE_SNAPSHOTS = "maintenance.expire-snapshots.enabled"
 ORPHAN_FILES = "maintenance.orphan-files.enabled"
 DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
 GARBAGE = "gc.enabled"
+FORBIDDEN = f"its table says {GARBAGE} = false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ def is_on(metadata: TableMetadata, word: str, *, default: str = "false") -> bool
     return metadata.properties.get(word, default).strip().lower() == "true"
 
 
+def forbids_garbage(metadata: TableMetadata) -> bool:
+    """Whether nothing of a table may go, whoever asks: its files may be those of other tables, too."""
+    return not is_on(metadata, GARBAGE, default="true")
+
+
 async def maintained(sweep: Sweep, *words: str) -> AsyncIterator[Maintained]:
     """Every table that wants one of these, or was asked for. If somebody asked for tables, no others."""
     names = (await sweep.parts.tier1.current()).names
@@ -59,10 +65,10 @@ async def maintained(sweep: Sweep, *words: str) -> AsyncIterator[Maintained]:
         if one is None or not any(one.wants(word) for word in words):
             continue
         sweep.tally.looked_at += 1
-        if is_on(one.metadata, GARBAGE, default="true"):
-            yield one
+        if forbids_garbage(one.metadata):
+            sweep.keep(FORBIDDEN)
         else:
-            sweep.keep(f"its table says {GARBAGE} = false")
+            yield one
 
 
 async def _read(sweep: Sweep, entry: Entry, *, asked: bool) -> Maintained | None:

@@ -1,10 +1,19 @@
 """Emptying a folder that belonged to one table: everything in it is looked at before the first object goes."""
 
 from arco.kernel.limits import UPKEEP_GRACE_S
+from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import YOUNG, Sweep
 
 
-async def empty_folder(sweep: Sweep, folder: str, why: str) -> bool:
+async def empty_own_folder(sweep: Sweep, places: Places, uuid: str, file: str, why: str) -> bool:
+    """Empty the folder of an identity, known by one of its files. True if nothing is left that is its own."""
+    folder = own_folder(sweep.parts.locations, uuid, file)
+    if folder is None or not places.is_alone(folder, uuid):
+        return True
+    return await _empty(sweep, folder, why)
+
+
+async def _empty(sweep: Sweep, folder: str, why: str) -> bool:
     """Take away what is in a folder and older than the grace. True if nothing is left.
 
     The folder is walked twice, so that a table of millions of files is not held in memory.

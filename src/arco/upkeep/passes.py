@@ -6,6 +6,7 @@ another does not find.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from arco.kernel.errors import ArcoError, InvalidInput
 from arco.kernel.fingerprint import fingerprint
@@ -40,8 +41,9 @@ async def upkeep_pass(
     reports = []
     for job in jobs:
         report = await run_job(setting, job.kind, job.collect)
-        if job.rhythm_s and not report.failed and not setting.dry_run:
-            await setting.store.put(_note(setting, job), _DONE, Always())
+        if job.rhythm_s and not report.failed and not setting.dry_run and not setting.asked:
+            with suppress(ArcoError):
+                await setting.store.put(_note(setting, job), _DONE, Always())
         if told is not None:
             told(report)
         reports.append(report)
@@ -59,10 +61,11 @@ async def due(setting: Setting, jobs: Sequence[Job] = JOBS) -> tuple[Job, ...]:
 async def _is_done(setting: Setting, job: Job) -> bool:
     if not job.rhythm_s:
         return False
-    info = await setting.store.head(_note(setting, job))
-    if info is None:
-        return False
-    return await store_now_ms(setting.store, setting.scope) - info.modified_ms < job.rhythm_s * 1000
+    with suppress(ArcoError):
+        info = await setting.store.head(_note(setting, job))
+        if info is not None:
+            return await store_now_ms(setting.store, setting.scope) - info.modified_ms < job.rhythm_s * 1000
+    return False
 
 
 def _note(setting: Setting, job: Job) -> str:

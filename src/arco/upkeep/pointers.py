@@ -20,8 +20,8 @@ from arco.storage.cas import Held
 from arco.storage.keys import PointerKey
 from arco.storage.port import Listed
 from arco.upkeep.dropped import UNREGISTERED
-from arco.upkeep.own_files import empty_folder
-from arco.upkeep.places import Places, is_named, own_folder
+from arco.upkeep.own_files import empty_own_folder
+from arco.upkeep.places import Places, is_named
 from arco.upkeep.sweep import STRANGE, YOUNG, Sweep
 
 _KEPT_S = UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
@@ -85,11 +85,7 @@ class _Nameless:
             self._sweep.keep("files in its folder are younger than the grace")
 
     async def _empty(self, pointer: Pointer, why: str) -> bool:
-        """Whether nothing is left that is this identity's own."""
-        folder = own_folder(self._sweep.parts.locations, pointer.table_uuid, pointer.metadata_location)
-        if folder is None or not self._places.is_alone(folder, pointer.table_uuid):
-            return True
-        return await empty_folder(self._sweep, folder, why)
+        return await empty_own_folder(self._sweep, self._places, pointer.table_uuid, pointer.metadata_location, why)
 
     async def _bury(self, pointer: Held[Pointer]) -> None:
         if self._sweep.dry_run:

@@ -13,10 +13,11 @@ async def purge(setting: Setting, older_than_s: float) -> list[Report]:
     async def tables(sweep: Sweep) -> None:
         for one in list((await sweep.parts.tier1.current()).names.dropped.values()):
             sweep.tally.looked_at += 1
-            if sweep.now_ms - one.dropped_ms > older_than_s * 1000:
-                await dropped.purge(sweep, one)
-            else:
-                sweep.keep("it was dropped not so long ago")
+            with sweep.apart(one.entry.full_name, dropped.NOT_PURGED):
+                if await dropped.is_older(sweep, one, older_than_s):
+                    await dropped.purge(sweep, one)
+                else:
+                    sweep.keep("it was dropped not so long ago")
 
     async def runs(sweep: Sweep) -> None:
         await purge_runs(sweep, older_than_s)

@@ -5,7 +5,7 @@ is seen, for a lost swing computes again. Files that only expired snapshots name
 (`table_files.py`), so that whoever reads an older version finds them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arco.catalog.bases import Bases
 from arco.catalog.commits import Commits
@@ -20,7 +20,7 @@ from arco.kernel.errors import ArcoError
 from arco.kernel.ids import new_uuid7
 from arco.ledger.receipts import Source, SourceKind
 from arco.upkeep.holds import Versions
-from arco.upkeep.maintained import EXPIRE_SNAPSHOTS, Maintained, maintained
+from arco.upkeep.maintained import EXPIRE_SNAPSHOTS, Maintained, forbids_garbage, maintained
 from arco.upkeep.sweep import Sweep
 
 SOURCE = Source(kind=SourceKind.UPKEEP, principal="arco upkeep")
@@ -30,18 +30,28 @@ SOURCE = Source(kind=SourceKind.UPKEEP, principal="arco upkeep")
 class Terms:
     """What is wanted of a commit: that what has had its time by this moment goes, but for what is held."""
 
+    table: Maintained
     now_ms: int
     hold: Hold
 
+    def expired(self, base: TableMetadata) -> Expiry:
+        """Nothing of another table, that has the name by now, nor of one that no longer wants it."""
+        table = replace(self.table, metadata=base)
+        if base.table_uuid != table.entry.uuid or forbids_garbage(base) or not table.wants(EXPIRE_SNAPSHOTS):
+            return Expiry()
+        return expired(base, self.now_ms, self.hold)
+
 
 class _Expiring(Tables):
-    """Tables whose commits let snapshots expire."""
+    """Tables whose commits let snapshots expire. `going`: what the last one did."""
+
+    going = Expiry()
 
     def committed(  # type: ignore[override]  # its requests are terms, and nothing else
         self, base: TableMetadata, request: Terms, now_ms: int, previous_location: str, _allowed: Allowed
     ) -> TableMetadata:
-        going = expired(base, request.now_ms, request.hold)
-        return updates.apply(base, going.updates(), now_ms=now_ms, previous_location=previous_location)
+        self.going = request.expired(base)
+        return updates.apply(base, self.going.updates(), now_ms=now_ms, previous_location=previous_location)
 
 
 async def collect(sweep: Sweep) -> None:
@@ -55,8 +65,8 @@ async def collect(sweep: Sweep) -> None:
 
 async def _expire(sweep: Sweep, table: Maintained, versions: Versions) -> None:
     try:
-        terms = Terms(sweep.now_ms, (await versions.of(table.metadata)).why)
-        going = expired(table.metadata, terms.now_ms, terms.hold)
+        terms = Terms(table, sweep.now_ms, (await versions.of(table.metadata)).why)
+        going = terms.expired(table.metadata)
     except ArcoError as error:
         sweep.keep("what it holds is not known, so nothing of it expires")
         sweep.tell(error, table.name)
@@ -66,17 +76,18 @@ async def _expire(sweep: Sweep, table: Maintained, versions: Versions) -> None:
         return
     with sweep.apart(table.name, "its snapshots could not be taken out"):
         if not sweep.dry_run:
-            await _commit(sweep, table, terms)
+            going = await _commit(sweep, table, terms)
             reach("upkeep.snapshots_expired")
         sweep.tally.changed += len(going.snapshots) + len(going.refs)
 
 
-async def _commit(sweep: Sweep, table: Maintained, terms: Terms) -> None:
+async def _commit(sweep: Sweep, table: Maintained, terms: Terms) -> Expiry:
     parts, subject = sweep.parts, _Expiring()
     key = RequestKey(new_uuid7(parts.clock, parts.entropy), "expireSnapshots", "", durable=False)
     commits: Commits[TableMetadata, Terms] = Commits(parts, subject, Bases(parts, subject))
     await commits.commit(table.entry.namespace, table.entry.name, terms, key, SOURCE)
     await parts.afterwards.settle()
+    return subject.going
 
 
 def _say(sweep: Sweep, table: Maintained, going: Expiry) -> None:

@@ -10,8 +10,8 @@ from arco.kernel.limits import STAGED_INTENT_LIFETIME_S, UPKEEP_CLOCKS_S, UPKEEP
 from arco.kernel.tallies import Tallied
 from arco.storage.keys import StagedIntentKey
 from arco.storage.port import Listed
-from arco.upkeep.own_files import empty_folder
-from arco.upkeep.places import Places, is_named, own_folder
+from arco.upkeep.own_files import empty_own_folder
+from arco.upkeep.places import Places, is_named
 from arco.upkeep.sweep import STRANGE, Sweep
 
 _KEPT_S = STAGED_INTENT_LIFETIME_S + UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
@@ -39,12 +39,11 @@ async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Nam
     intent = sweep.decoded(decode_intent, found.data, entry.key)
     if intent is None:
         return
-    folder = own_folder(sweep.parts.locations, key.table, f"{intent.location}/data/any")
-    if folder is not None and Places(names, sweep.parts.locations).is_alone(folder, key.table):
-        if not await empty_folder(sweep, folder, "of a staged table that nobody created"):
-            sweep.keep("files in its folder are younger than the grace")
-            return
-        await sweep.settle()
+    places, file = Places(names, sweep.parts.locations), f"{intent.location}/data/any"
+    if not await empty_own_folder(sweep, places, key.table, file, "of a staged table that nobody created"):
+        sweep.keep("files in its folder are younger than the grace")
+        return
+    await sweep.settle()
     await sweep.remove(entry, "nobody created its table in time")
     if not sweep.dry_run:
         sweep.parts.tallies.add(Tallied.STAGED_ABANDONED)

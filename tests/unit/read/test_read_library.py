@@ -49,7 +49,7 @@ from arco.read.runs import run as run_page
 from arco.read.runs import run_outputs
 from arco.storage.keys import Domain, Head, RunPlanKey
 from arco.storage.memory import MemoryStore
-from arco.storage.port import Absent
+from arco.storage.port import Absent, Always
 from fixtures.state.arrow_work import ArrowWork
 from stand_ins.hand_clock import HandClock
 
@@ -269,6 +269,17 @@ def test_the_past_is_found_by_its_time_and_by_its_id(tmp_path: Path) -> None:
             assert await ground.published(Binding(as_of_ms=times[number])) == wanted
         with pytest.raises(NotFound):
             await ground.published(Binding(snapshot_id=RUN))
+
+    run(test, tmp_path)
+
+
+def test_a_snapshot_whose_manifest_is_damaged_is_said_by_its_name(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        await ground.happened(made("m1"))
+        snapshot = await ground.fold()
+        await ground.store.put(f"default/default/_catalog/manifests/root/{snapshot}.json", b"{", Always())
+        with pytest.raises(CorruptObject, match=snapshot):
+            await ground.published(Binding(snapshot_id=snapshot))
 
     run(test, tmp_path)
 

@@ -152,6 +152,30 @@ def test_the_page_of_a_table_says_what_its_commits_say(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
+def test_tables_whose_names_have_dots_are_told_apart_as_they_are_written(tmp_path: Path) -> None:
+    async def test(ground: Ground) -> None:
+        await ground.lake.namespace("shop", "eu")
+        dotted, plain = await ground.lake.table(("shop",), "eu.orders"), await ground.lake.table(("shop", "eu"), "orders")
+        await ground.lake.namespace("x.y")
+        other = await ground.lake.table(("x.y",), 'the "best"')
+        await ground.fold()
+        reader, now_ms = await ground.reader(), ground.lake.clock.now_ms()
+
+        async def found(asked: str) -> str:
+            return (await asset(reader, asked, now_ms)).asset.asset_id
+
+        for _ in range(2):
+            assert await found('shop."eu.orders"') == dotted
+            assert await found("shop.eu.orders") == await found('"shop".eu.orders') == plain
+            assert {await found(one) for one in ('"x.y"."the ""best"""', 'x.y.the "best"')} == {other}
+        await ground.lake.drop((("shop", "eu"), "orders"))
+        await ground.fold()
+        reader = await ground.reader()
+        assert await found("shop.eu.orders") == dotted
+
+    run(test, tmp_path)
+
+
 def test_a_table_is_found_by_the_name_that_it_has_now(tmp_path: Path) -> None:
     async def test(ground: Ground) -> None:
         await ground.lake.table(*ORDERS)

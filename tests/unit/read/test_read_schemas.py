@@ -52,6 +52,8 @@ def test_two_schemas_are_compared_by_field_id(ground: Ground) -> None:
 def test_schemas_that_cannot_be_compared_are_refused(ground: Ground) -> None:
     with pytest.raises(InvalidInput):
         ground.ask(schema_diff, "shop.orders", "0", "feed01")
+    with pytest.raises(NotFound):
+        ground.ask(schema_diff, "shop.orders", "\u00b2", "feed01")
     with pytest.raises(NotFound) as refused:
         ground.ask(schema_diff, "shop.orders", "0", "9")
     assert "0" in refused.value.hint

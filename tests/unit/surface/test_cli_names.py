@@ -417,7 +417,7 @@ def test_verify_reads_what_lies_beside_the_catalog(arco: Shell, folder: Path) ->
     assert [one["subject"] for one in arco("verify", "--json").json["findings"]] == [name]
 
 
-@pytest.mark.parametrize("command", ["verify", "upkeep"])
+@pytest.mark.parametrize("command", ["verify", "upkeep", "purge --older-than 30d --yes"])
 @pytest.mark.parametrize("is_there", [False, True], ids=["no folder", "an empty folder"])
 def test_a_root_in_which_nothing_is_does_not_go_well_unnoticed(
     arco: Shell, tmp_path: Path, command: str, is_there: bool
@@ -427,13 +427,13 @@ def test_a_root_in_which_nothing_is_does_not_go_well_unnoticed(
     if is_there:
         root.mkdir()
     for more in ([], ["--json"]):
-        ended = arco(command, "--root", str(root), *more)
+        ended = arco(*command.split(), "--root", str(root), *more)
         assert (ended.code, ended.out) == (2, "")
         assert (
             ended.err == f"arco: there is no catalog default/default in file://{root} yet: check --root and --warehouse\n"
         )
     assert root.exists() is is_there
-    assert arco(command, "--warehouse", "default/nowhere").code == 2
+    assert arco(*command.split(), "--warehouse", "default/nowhere").code == 2
 
 
 @pytest.mark.parametrize("command", ["verify", "upkeep"])

@@ -21,6 +21,7 @@ async def _write(home: Path) -> None:
     await lake.table(("shop",), "orders", commits=2)
     await lake.table(("shop",), "old", commits=1)
     await lake.drop((("shop",), "old"))
+    await lake.view(("shop",), "recent")
     await lake.settle()
     await lake.write_to(home / "lake")
 
@@ -101,6 +102,7 @@ def test_one_table_is_maintained_because_somebody_asks(arco: Shell, lake: Path) 
     assert arco("upkeep", "--only", "files", "--table", "shop.orders").code == 0
     assert not lost.exists()
     assert arco("upkeep", "--table", "shop.nothing").code == 2
+    assert "shop.recent is no Iceberg table" in arco("upkeep", "--only", "files", "--table", "shop.recent").err
 
 
 def test_maintain_says_what_it_would_rewrite(arco: Shell, lake: Path) -> None:

@@ -7,17 +7,20 @@ import pytest
 
 from arco import asset
 from arco.catalog.catalog import Catalog
+from arco.catalog.workspace import Workspace
 from arco.fold.folding import Settings
 from arco.fold.spark_home import SparkHome
 from arco.kernel.entropy import SeededEntropy
+from arco.kernel.limits import READY_WORKSPACES_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.reading import events
 from arco.servo.deploy.declaration import declared
 from arco.servo.deploy.deploying import Deployments
 from arco.servo.sdk.project import assembled
-from arco.storage.keys import Domain
+from arco.storage.keys import Domain, UpkeepKey, Word
 from arco.storage.memory import MemoryStore
-from arco.surface.folds import Lake, folding_of, own_session
+from arco.storage.port import Absent
+from arco.surface.folds import EveryFold, FoldedRoot, Lake, folding_of, own_session
 from stand_ins.hand_clock import HandClock
 
 
@@ -52,3 +55,21 @@ def test_the_java_of_a_fold_is_there_soon_and_has_room_for_its_code():
     """The first compiler alone gets 48 MB unless told otherwise. Once they are full everything is interpreted."""
     options = own_session("arco fold").conf["spark.driver.extraJavaOptions"].split()
     assert {"-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"} <= set(options)
+
+
+def test_every_workspace_of_a_root_is_folded_however_many_there_are() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        store = MemoryStore(clock)
+        scopes = {Scope.of("t", f"w{number:03}") for number in range(READY_WORKSPACES_MAX + 6)}
+        for scope in scopes:
+            await store.put(str(UpkeepKey(scope, Word("clock"))), b"{}", Absent())
+
+        def parts(scope: Scope) -> Workspace:
+            return Catalog.open(store, "file:///lake", scope, clock, SeededEntropy("folder")).parts
+
+        root = FoldedRoot(store, clock, Lake("file:///lake", {}), parts)
+        folds = EveryFold(root, SparkHome(own_session("nothing")), 60, lambda *_: None)
+        assert {scope async for scope, _ in folds.once()} == scopes
+
+    asyncio.run(story())

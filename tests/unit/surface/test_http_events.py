@@ -157,6 +157,14 @@ def test_an_event_may_have_its_attributes_in_headers(server: Server) -> None:
     assert (event.data, event.extensions) == (ENDED, {"region": "eu"})
 
 
+def test_an_attribute_in_a_header_that_is_no_text_is_refused(server: Server) -> None:
+    answer = server.post(
+        ENDED, ce_specversion="1.0", ce_id="1", ce_type="execution.run_completed.v1", ce_source="airflow", ce_subject="%FF"
+    )
+    assert problem(answer)["status"] == 400
+    assert "ce-subject" in answer.json["detail"]
+
+
 def test_everything_that_a_sender_says_is_kept(server: Server) -> None:
     said = completed(
         id=ULID, subject="größe", streamid="r1", sequence=7, correlationid="c-1", causationid=ULID, region="eu",
@@ -523,6 +531,22 @@ def test_jobs_and_datasets_of_openlineage_have_lineage_without_a_run(server: Ser
     assert [one["run_id"] for one in recorded] == [None, None]
     assert sorted(len(one["edges"]) for one in recorded) == [1, 2]
     assert server.events(Domain.EXECUTION) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"inputFields": 5}, {"inputFields": [{**ORDERS, "field": "price", "transformations": 7}]}, {"inputFields": [7]}, 7],
+)
+def test_columns_that_are_not_as_expected_are_passed_over(server: Server, said: Any) -> None:
+    made = {"namespace": "n", "name": "o", "facets": {"columnLineage": {"fields": {"total": said}}}}
+    assert server.post(ran("COMPLETE", outputs=[made]), LINEAGE).status == 202
+    assert len(by_type(server)["lineage_recorded"].data["edges"]) == 1
+
+
+def test_a_job_whose_name_has_line_breaks_has_lineage(server: Server) -> None:
+    assert server.post(ran("COMPLETE", job={**JOB, "name": "insert\ninto\torders"}), LINEAGE).status == 202
+    assert by_type(server)["run_completed"].subject == "airflow insert into orders"
+    assert by_type(server)["openlineage_received"].data["event"]["job"]["name"] == "insert\ninto\torders"
 
 
 def test_openlineage_sent_twice_is_one_and_another_moment_is_another(server: Server) -> None:

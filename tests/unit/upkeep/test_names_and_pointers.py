@@ -2,6 +2,7 @@
 
 import pytest
 
+from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.model import Reservation
@@ -13,10 +14,15 @@ from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import Conflict, NoSuchTable, NotFound
 from arco.kernel.ids import new_uuid7
 from arco.ledger.receipts import Source
-from arco.storage.port import Absent
-from unit.catalog.ground import FIELD, MANIFEST, METADATA, NAMESPACE, POINTER, Server, story
+from arco.storage.port import Absent, Always
+from arco.upkeep.purging import purge
+from arco.upkeep.sweep import Setting
+from stand_ins.hand_clock import HandClock
+from unit.catalog.ground import FIELD, MANIFEST, METADATA, NAMESPACE, POINTER, SCOPE, Server, story
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
 
+FORBIDS = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
+ALLOWS = {"action": "remove-properties", "removals": ["gc.enabled"]}
 ASKED = {"name": "a", "schema": {"type": "struct", "fields": [FIELD]}}
 
 
@@ -411,3 +417,81 @@ async def test_a_table_whose_name_a_transaction_keeps_is_left_alone():
     ground.later(10 * DAY_S)
     await ground.upkeep("staged", "pointers", "creations", "metadata")
     assert set(litter) <= set(ground.objects())
+
+
+# What may not be purged, and when
+
+
+@story
+async def test_a_table_that_forbids_garbage_to_be_collected_is_not_purged():
+    """Its files may be those of other tables, too: Iceberg's own word for it."""
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await server.commit("a", "one", {"requirements": [], "updates": [FORBIDS]})
+    uuid = await dropped_for_good(server, "a")
+    kept = ground.objects(f"-{uuid}/")
+    ground.later(100 * DAY_S)
+    report = (await ground.upkeep("dropped", "pointers"))["dropped"]
+    assert (report.changed, report.kept) == (0, {"its table says gc.enabled = false": 1})
+    await purge(Setting(ground.server().ws), 0)
+    assert ground.objects(f"-{uuid}/") == kept
+    await server.undrop(await server.dropped("a"), "a", "undrop")
+    await server.commit("a", "two", {"requirements": [], "updates": [ALLOWS]})
+    await server.catalog.tables.drop(NAMESPACE, "a", purge=True, key=RequestKey("2", "drop", "a"), author=Author())
+    ground.later(100 * DAY_S)
+    await ground.upkeep("dropped", "pointers")
+    assert not ground.objects(f"-{uuid}/")
+
+
+@story
+async def test_a_dropped_table_whose_metadata_is_gone_is_purged_and_one_that_cannot_be_read_stays():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    lost, damaged = [await dropped_for_good(server, name) for name in ("a", "b")]
+    for key in ground.objects(f"-{lost}/"):
+        await ground.store.delete(key)
+    for key in ground.objects(f"-{damaged}/"):
+        await ground.store.put(key, b"{", Always())
+    ground.later(8 * DAY_S)
+    report = (await ground.upkeep("dropped"))["dropped"]
+    assert report.changed == 1
+    assert [damaged in text for text in report.trouble] == [True]
+
+
+@story
+async def test_a_server_whose_clock_is_slow_gives_a_dropped_table_its_hold_all_the_same():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await server.settle()
+    ground.later(30 * DAY_S)
+    slow = HandClock(ground.clock.now_ms() - 20 * DAY_S * 1000)
+    behind = Catalog.open(ground.store, "file:///lake", SCOPE, slow, SeededEntropy("behind"))
+    await behind.tables.drop(NAMESPACE, "a", purge=True, key=RequestKey("1", "drop", "a"), author=Author())
+    await behind.parts.afterwards.settle()
+    await ground.upkeep("dropped", "pointers")
+    await purge(Setting(ground.server().ws), 10 * DAY_S)
+    ground.later(6 * DAY_S)
+    await ground.upkeep("dropped", "pointers")
+    await ground.server().undrop(await ground.server().dropped("a"), "a", "undrop")
+
+
+@story
+async def test_a_dry_run_tells_the_files_that_go_with_a_purge():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    uuid = await dropped_for_good(server, "a")
+    await ground.store.put(f"t/w/data/a-{uuid}/data/rows.parquet", b"rows", Absent())
+    ground.later(8 * DAY_S)
+
+    async def gone(*, dry_run: bool) -> tuple[int, int]:
+        reports = await ground.upkeep("dropped", "pointers", dry_run=dry_run)
+        return sum(one.deleted for one in reports.values()), sum(one.bytes for one in reports.values())
+
+    told = await gone(dry_run=True)
+    assert told[0] == 2
+    assert sum(one.deleted for one in await purge(Setting(ground.server().ws, dry_run=True), 0)) == 2
+    assert await gone(dry_run=False) == told

@@ -13,7 +13,7 @@ from arco.storage.keys import Domain
 from arco.storage.local import LocalStore
 from arco.storage.port import Absent
 from arco.upkeep.jobs import JOBS
-from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.passes import due, jobs_named, upkeep_pass
 from arco.upkeep.sweep import Setting
 from stand_ins.hand_clock import HandClock
 from unit.catalog.ground import MARKER, METADATA, SCOPE, story
@@ -158,3 +158,29 @@ def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
         assert not dead.exists()
 
     asyncio.run(tell())
+
+
+@story
+async def test_upkeep_of_one_table_is_not_taken_for_that_of_all():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    jobs = jobs_named(["files"])
+    await ground.upkeep("files", asked=[(await server.load("a")).uuid])
+    assert await due(Setting(server.ws), jobs) == jobs
+    await ground.upkeep("files")
+    assert await due(Setting(server.ws), jobs) == ()
+
+
+@story
+async def test_a_store_that_is_away_for_a_moment_ends_no_pass_and_keeps_no_job_from_its_work():
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    keeper = ground.server()
+    jobs = jobs_named(["files", "markers"])
+    keeper.line.fail("put", "/upkeep/files")
+    assert [one.failed for one in await upkeep_pass(Setting(keeper.ws), jobs)] == [None, None]
+    assert not ground.objects(MARKER)
+    keeper.line.fail("head", "/upkeep/files")
+    assert await due(Setting(keeper.ws), jobs) == jobs, "whoever does it hears what is wrong"

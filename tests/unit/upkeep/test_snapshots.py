@@ -115,6 +115,43 @@ async def test_a_tag_that_is_set_while_its_snapshot_expires_is_kept():
 
 
 @story
+async def test_a_table_that_takes_the_name_meanwhile_keeps_its_snapshots():
+    ground = UpkeepGround()
+    table = await three_snapshots(ground)
+    await table.server.create("b", "b")
+    other = Table(ground, table.server, "b")
+    for number in (11, 12):
+        await other.publish(number)
+    ground.later(30 * DAY_S)
+    keeper = ground.server()
+
+    async def change_places() -> None:
+        await table.server.rename("a", "gone", "away")
+        await table.server.rename("b", "a", "here")
+
+    keeper.line.before("get", f"{POINTER}{await table.uuid()}", change_places, skip=1)
+    report = (await ground.upkeep("snapshots", by=keeper))["snapshots"]
+    assert keeper.line.used_up
+    other.name = "a"
+    assert await ids(other) == {11, 12}, "it did not ask for it"
+    assert (report.changed, report.trouble) == (0, ())
+
+
+@story
+async def test_a_table_that_forbids_it_meanwhile_keeps_its_snapshots():
+    ground = UpkeepGround()
+    table = await three_snapshots(ground)
+    ground.later(30 * DAY_S)
+    keeper = ground.server()
+    held = keeper.line.delay("put", POINTER)
+    expiring = await held.holds(ground.upkeep("snapshots", by=keeper))
+    await table.set(gc_enabled="false")
+    await held.answer()
+    assert (await expiring)["snapshots"].changed == 0
+    assert await ids(table) == {1, 2, 3}
+
+
+@story
 async def test_files_of_expired_snapshots_go_only_after_the_grace():
     ground = UpkeepGround()
     table = await three_snapshots(ground)

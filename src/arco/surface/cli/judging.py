@@ -1,6 +1,7 @@
 """`arco health`: who is well, and for whoever is not: why, where it begins, and what to type next."""
 
 from collections import Counter
+from shlex import quote
 
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.assets import Filter, health_list
@@ -36,7 +37,7 @@ async def list_health(where: Where, binding: Binding, wanted: Wanted, *, json: b
     many = ", ".join(f"{counts[status]:,} {status}" for status in WORST_FIRST if counts[status])
     say(f"{counted(len(ordered), 'asset')}{f': {many}' if many else ''}{nothing_fits(ordered, wanted)}")
     if ordered and ordered[0].status is not Status.HEALTHY:
-        say(f"Next: arco health {ordered[0].asset}")
+        say(f"Next: arco health {quote(ordered[0].asset)}")
     return not counts[Status.UNHEALTHY]
 
 

@@ -30,7 +30,7 @@ async def upkeep(
     retention = load_settings(where.root, list(where.options), where.folder).retention
     async with opened(where) as at:
         await at.need_something()
-        asked = [(await at.need(parse_name(name))).uuid for name in tables]
+        asked = [(await at.need_iceberg_table(parse_name(name))).uuid for name in tables]
         setting = Setting(at.catalog.parts, retention, dry_run, frozenset(asked))
         while True:
             reports = await upkeep_pass(setting, jobs if pause_s is None else await due(setting, jobs))
@@ -46,6 +46,7 @@ async def purge(where: Where, older_than: str, *, dry_run: bool, yes: bool, json
         say("Nothing was changed.")
         return False
     async with opened(where) as at:
+        await at.need_something()
         reports = await purged(Setting(at.catalog.parts, dry_run=dry_run), older_than_s)
     _print(reports, json=json, quiet=False)
     return all(report.is_well for report in reports)

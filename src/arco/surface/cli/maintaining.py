@@ -70,11 +70,7 @@ async def maintain(
 
 async def _entries(at: Opened, tables: Sequence[str]) -> list[Entry]:
     if tables:
-        found = [await at.need(parse_name(name)) for name in tables]
-        for entry in found:
-            if entry.format is not Format.ICEBERG or entry.kind is not Kind.TABLE:
-                raise InvalidInput(f"{entry.full_name} is no Iceberg table")
-        return found
+        return [await at.need_iceberg_table(parse_name(name)) for name in tables]
     names = await at.inventory.names()
     every = (one for one in names.entries.values() if one.format is Format.ICEBERG and one.kind is Kind.TABLE)
     return sorted(every, key=lambda one: one.full_name)

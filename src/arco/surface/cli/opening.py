@@ -11,7 +11,7 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.inventory import Inventory, Place
 from arco.catalog.manifest import Author
-from arco.catalog.model import Entry
+from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.names import Names
 from arco.catalog.policy import LocationPolicy
 from arco.catalog.spelling import spelled
@@ -19,7 +19,7 @@ from arco.catalog.workspace import Workspace
 from arco.fold.hinting import Hints
 from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
-from arco.kernel.errors import NoSuchTable, NotFound
+from arco.kernel.errors import InvalidInput, NoSuchTable, NotFound
 from arco.kernel.scope import Scope
 from arco.storage.counted import Counter, counted
 from arco.storage.keys import prefix_of
@@ -66,6 +66,13 @@ class Opened:
         if found is None:
             raise NoSuchTable(f"there is no table or view {spelled(*place)}", hint=_where_it_went(names, place))
         return found
+
+    async def need_iceberg_table(self, place: Place) -> Entry:
+        """For whoever maintains tables: views have no files, and those of other formats are not Arco's."""
+        entry = await self.need(place)
+        if entry.format is not Format.ICEBERG or entry.kind is not Kind.TABLE:
+            raise InvalidInput(f"{entry.full_name} is no Iceberg table")
+        return entry
 
 
 @asynccontextmanager

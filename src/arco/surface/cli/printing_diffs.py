@@ -1,6 +1,7 @@
 """How differences look: what came in green, what went in red, what changed in yellow. What is compared is decided elsewhere."""
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 from arco.fold.manifests import RootManifest
@@ -115,7 +116,7 @@ def print_versions(history: Versions, limit: int) -> None:
     if len(history.versions) > 1:
         newer, older = history.versions[0].number, history.versions[1].number
         part = f" --partition {spelled_key(history.partition_key)}" if history.partition_key else ""
-        say(f"Next: arco diff {history.asset} --versions {older} {newer}{part}")
+        say(f"Next: arco diff {quote(history.asset)} --versions {older} {newer}{part}")
 
 
 def print_version_diff(found: VersionDiff) -> None:
@@ -191,7 +192,7 @@ def print_schemas(history: SchemaHistory) -> None:
     names = [one.schema_hash[:_HASH_CHARS] for one in history.declared[:2]]
     older_first = [str(one) for one in reversed(pair if len(pair) > 1 else names)]
     if len(older_first) > 1:
-        say(f"Next: arco diff {history.asset} --schemas {older_first[0]} {older_first[1]}")
+        say(f"Next: arco diff {quote(history.asset)} --schemas {older_first[0]} {older_first[1]}")
 
 
 def print_schema_diff(found: SchemaDiff) -> None:

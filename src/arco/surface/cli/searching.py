@@ -1,5 +1,7 @@
 """`arco search`: what was found, where in it, and what may have been meant where nothing was."""
 
+from shlex import quote
+
 from arco.kernel.errors import NotFound
 from arco.read.library import Binding
 from arco.read.naming import found_asset
@@ -21,7 +23,7 @@ async def show_hits(where: Where, binding: Binding, query: str, *, namespace: st
     elif found.hits:
         _say_corrections(found)
         print_grid(("name", "what", "found in", "owner", "description"), map(_row, found.hits), folds=(0, 2, 4))
-        say(f"Next: arco assets {found.hits[0].name}")
+        say(f"Next: arco assets {quote(found.hits[0].name)}")
     return bool(found.hits)
 
 

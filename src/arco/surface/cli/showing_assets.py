@@ -1,6 +1,7 @@
 """`arco assets NAME`: the page of one asset, and its partitions."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from arco.kernel.limits import ANSWER_PAGE_ITEMS_MAX
 from arco.read.assets import AssetPage, asset
@@ -36,9 +37,8 @@ async def show_asset(where: Where, binding: Binding, name: str, *, partitions: b
     print_facts([*_identity(page), *_published(page)])
     _print_columns(columns)
     _print_checks(page.checks)
-    say(
-        f"\nNext: arco health {page.asset.asset}, arco lineage {page.asset.asset}, arco assets {page.asset.asset} --partitions"
-    )
+    typed = quote(page.asset.asset)
+    say(f"\nNext: arco health {typed}, arco lineage {typed}, arco assets {typed} --partitions")
     return True
 
 

@@ -121,8 +121,15 @@ def _items(request: Request) -> list[Any]:
 def _from_headers(request: Request) -> dict[str, Any]:
     """A CloudEvent in HTTP's binary mode: attributes in headers, percent-encoded, and the data in the body."""
     attributes = {
-        name.removeprefix(_IN_HEADERS): unquote(text, errors="strict")
+        name.removeprefix(_IN_HEADERS): _unquoted(name, text)
         for name, text in request.headers.items()
         if name.startswith(_IN_HEADERS)
     }
     return {**attributes, "data": request.json()}
+
+
+def _unquoted(header: str, text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{header} is no text in UTF-8, percent-encoded") from None

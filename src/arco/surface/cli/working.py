@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arco.fold.spark_threads import any_left
-from arco.kernel.errors import ArcoError, Superseded
+from arco.kernel.errors import ArcoError, Conflict
 from arco.kernel.limits import TASK_LEASE_S
 from arco.ledger.run_state import RunState
 from arco.quality.gates import exit_code
@@ -102,10 +102,13 @@ def mind(at: At, *, once: bool, poll_s: float) -> Serving:
 
 
 async def _its_schedules(pipeline: Pipeline) -> str:
-    """What a scheduler begins with. One whose code was superseded says why when it is to tick, and open runs may need it."""
+    """What a scheduler begins with. One whose code was superseded says why when it is to tick, and open runs may need it.
+
+    So does one that is overtaken by somebody who deploys other code in this moment.
+    """
     try:
         return counted(len((await pipeline.deploy()).schedules), "schedule")
-    except Superseded:
+    except Conflict:
         return "it starts nothing, and goes on with open runs"
 
 

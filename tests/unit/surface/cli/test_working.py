@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import Conflict, InvalidInput
 from arco.kernel.secret import Secret, SecretRef
 from arco.ledger.run_state import TaskState, TaskStatus
+from arco.servo.deploy.deploying import Deployments
 from arco.servo.execute.minding import ASKED_EVERY_S, TICK_EVERY_S, _schedules, chores, requests_an_hour
 from arco.servo.schedule.claims import Claim
 from arco.surface.cli.projects import At, read_project
@@ -107,6 +108,21 @@ def test_a_scheduler_of_an_old_checkout_takes_nothing_back_and_goes_on_with_runs
     assert arco("deploy", "--history", "--json").json["current"] == counts
     arco("deploy")
     assert arco("scheduler", "--once").code == 0
+
+
+def test_a_scheduler_that_is_overtaken_by_another_deployment_stays(
+    here: Path, arco: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arco("deploy")
+    (here / "assets" / "a.py").write_text(NEWER)
+
+    async def lost(*_: object) -> None:
+        raise Conflict("somebody else deployed this project meanwhile")
+
+    monkeypatch.setattr(Deployments, "_swing", lost)
+    started = arco("scheduler", "--once")
+    assert "starts nothing" in started.out
+    assert "counts, and the code here is not that one" in started.err
 
 
 def test_a_scheduler_does_not_undo_a_rollback_and_whoever_runs_by_hand_may(here: Path, arco: Shell) -> None:

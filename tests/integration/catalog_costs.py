@@ -206,8 +206,11 @@ async def commit_at_once(ground: Ground, server: Server, key: bool) -> Cost:
     return await server.cost("commit right after a commit", "POST", f"{TABLES}/t", property_commit("2"), key=key)
 
 
-def transaction(tables: int) -> Case:
-    """One change of so many tables, all of which the server that is asked has seen if it is warm."""
+def transaction(tables: int, *, after_ms: float | None = None) -> Case:
+    """One change of so many tables, all of which the server that is asked has seen if it is warm.
+
+    `after_ms`: so long after the answer to another one of the same tables, of which nobody has finished anything at first.
+    """
 
     async def case(ground: Ground, server: Server, key: bool) -> Cost:
         names = [f"t{number}" for number in range(tables)]
@@ -220,11 +223,31 @@ def transaction(tables: int) -> Case:
                 await server.ask("GET", f"{TABLES}/{name}")
         else:
             await server.catalog.parts.tier1.current()
-        changes = [property_commit("1") | {"identifier": {"namespace": ["db"], "name": name}} for name in names]
-        body = {"table-changes": changes}
-        return await server.cost(f"transaction of {tables} tables", "POST", f"{PREFIX}/transactions/commit", body, key=key)
+        path, what = f"{PREFIX}/transactions/commit", f"transaction of {tables} tables"
+        if after_ms is not None:
+            with operation("the one before"):
+                await server.ask("POST", path, _changes(names, "0"), key=key)
+            await ground.clock.sleep(after_ms / 1000)
+        return await server.cost(what, "POST", path, _changes(names, "1"), key=key)
 
     return case
+
+
+def commit_after_transaction(after_ms: float) -> Case:
+    """A commit so long after the answer to a transaction, of which nobody has finished anything at first."""
+
+    async def case(ground: Ground, server: Server, key: bool) -> Cost:
+        with operation("the one before"):
+            await server.ask("POST", f"{PREFIX}/transactions/commit", _changes(["t"], "0"), key=key)
+        await ground.clock.sleep(after_ms / 1000)
+        return await server.cost("commit right after a transaction", "POST", f"{TABLES}/t", property_commit("1"), key=key)
+
+    return case
+
+
+def _changes(names: list[str], value: str) -> dict[str, Any]:
+    changed = [property_commit(value) | {"identifier": {"namespace": ["db"], "name": name}} for name in names]
+    return {"table-changes": changed}
 
 
 async def create_table(ground: Ground, server: Server, key: bool) -> Cost:

@@ -84,6 +84,21 @@ def test_the_requests_of_a_transaction_grow_with_its_tables_and_by_no_more(tempe
         assert measure(costs.transaction(tables), temperature).requests_in_all <= 3 + each * tables
 
 
+@pytest.mark.parametrize("after_ms", [0, 0.5, 1, 1.5, 2, 5])
+def test_a_transaction_does_not_race_with_what_is_left_to_do_of_the_one_before_it(after_ms: float) -> None:
+    # A request takes a millisecond: the receipts of the one before are on their way, then its pointers, then all is done.
+    cost = measure(costs.transaction(5, after_ms=after_ms))
+    assert cost.trips == 3
+    assert cost.requests_in_all <= 3 + 5 * 5
+
+
+@pytest.mark.parametrize("after_ms", [0, 0.5, 1, 1.5, 2, 5])
+def test_a_commit_does_not_race_with_what_is_left_to_do_of_a_transaction(after_ms: float) -> None:
+    cost = measure(costs.commit_after_transaction(after_ms))
+    assert cost.trips == 2
+    assert cost.requests_in_all <= 8  # one more than after a commit: the receipt of the transaction
+
+
 @pytest.mark.parametrize("case", [costs.load_namespace, costs.namespace_exists])
 def test_a_namespace_costs_one_question_and_no_bytes(case: Case) -> None:
     # Spark asks seven times for each table that it creates: the manifest is as it was, and nothing is read.

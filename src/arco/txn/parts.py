@@ -4,11 +4,10 @@ All tables of a transaction go through here side by side. A part that meets anot
 with that one first (`meeting.py`). What must never enter: tables that the transaction creates.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from arco.catalog.afterwards import together
+from arco.catalog.afterwards import beside, together
 from arco.catalog.bases import Base
 from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
@@ -71,6 +70,8 @@ class Parts:
         self._catalog = catalog
         self._ws = catalog.parts
         self._bases = catalog.table_commits.bases
+        self._lines = catalog.table_commits.lines
+        self._swings = catalog.table_commits.swings
         self._allowed = catalog.table_commits.allowed
         self._key = key
         self._source = source
@@ -82,13 +83,13 @@ class Parts:
         """Compute one table's change on a base, and write its file beside the receipts of what it is based on."""
         base, metadata = await self._computed(entry, changes, warm=warm)
         if metadata is base.metadata:
-            await self._ws.receipts.ensure_published(base.pointer.value)
+            await together(*self._swings.receipts_owed(base))
             return Staged(entry, base, metadata, base.pointer.value.published[-1])
         number = base.pointer.value.commit_number + 1
         location = _TABLES.metadata_file(metadata, self._ws.files.name(self._key, number))
-        file_write = asyncio.ensure_future(self._ws.files.write(location, _TABLES.encode(metadata, location)))
-        await together(file_write, self._ws.receipts.ensure_published(base.pointer.value))
-        written = _TABLES.decode(file_write.result(), location)
+        data = _TABLES.encode(metadata, location)
+        found = await beside(self._ws.files.write(location, data), *self._swings.receipts_owed(base))
+        written = metadata if found is data else _TABLES.decode(found, location)
         facts = _TABLES.facts(written)
         change = Published(
             event_id=self._ws.ulids.next(),
@@ -185,15 +186,23 @@ class Parts:
         self._bases.remember(Base(_counting(prepared), prepared.staged.metadata))
 
     async def finish(self, prepared: Prepared) -> None:
-        """The receipt, and the pointer without its pending. If we die before, whoever comes next does it."""
+        """The receipt, and the pointer without its pending. If we die before, whoever comes next does it.
+
+        In line with those who commit to this table: beside them one of the two would have prepared for nothing. And whoever came
+        first has moved the pointer on, so that there is nothing left to do.
+        """
         uuid = prepared.staged.uuid
         await self._ws.receipts.ensure(Phase.COMMITTED, uuid, prepared.staged.change)
         reach("txn.receipts_written")
         counting = _counting(prepared)
-        outcome = await self._ws.pointers.swing(counting, counting.value)
-        reach("txn.finalized")
-        if isinstance(outcome, Swung):
-            self._bases.remember(Base(outcome.held, prepared.staged.metadata, receipts_exist=True))
+        async with self._lines.at_the_head(uuid):
+            known = self._bases.known(uuid)
+            if known is not None and known.pointer.generation > counting.generation:
+                return
+            outcome = await self._ws.pointers.swing(counting, counting.value)
+            reach("txn.finalized")
+            if isinstance(outcome, Swung):
+                self._bases.remember(Base(outcome.held, prepared.staged.metadata, receipts_exist=True))
 
 
 def _counting(prepared: Prepared) -> Held[Pointer]:

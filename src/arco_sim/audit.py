@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from arco.catalog.idempotency import Marker
 from arco.catalog.manifest import Commit, Manifest, decode_commit
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation, Void
@@ -94,6 +95,12 @@ def pointer_in(data: bytes) -> Pointer:
     """A pointer, from the bytes of its object."""
     pointer: Pointer = _plain(data, Pointer)
     return pointer
+
+
+def marker_in(data: bytes) -> Marker:
+    """A marker, from the bytes of its object."""
+    marker: Marker = _plain(data, Marker)
+    return marker
 
 
 @lru_cache(_REMEMBERED_MAX)

@@ -9,12 +9,13 @@ from typing import Any
 
 from arco.catalog.names import Names
 from arco.catalog.pointer import Pointer
+from arco.kernel.ids import time_said
 from arco.kernel.limits import IDEMPOTENCY_LIFETIME_S, MARKER_GRACE_S
 from arco.kernel.scope import Scope
 from arco.storage.keys import Head, HeadKey, prefix_of
 from arco.storage.port import Condition, Landed, Outcome
 from arco_sim import invariants
-from arco_sim.audit import audit_of_names, is_decided, pointer_in
+from arco_sim.audit import audit_of_names, is_decided, marker_in, pointer_in
 from arco_sim.scenario import violate
 from arco_sim.world import World
 
@@ -152,12 +153,17 @@ class Truth:
 
     def _needed_by_age(self, key: str) -> str | None:
         stored = self._world.stored(key)
-        age_s = 0 if stored is None else (self._world.store_time_ms() - stored.info.modified_ms) / 1000
-        if "/iceberg_idempotency/" in key and age_s <= IDEMPOTENCY_LIFETIME_S + MARKER_GRACE_S:
-            return "a retry may ask for it"
-        if "/committed/" in key and age_s <= IDEMPOTENCY_LIFETIME_S + MARKER_GRACE_S:
-            return "a retry may ask for it"
-        return None
+        if stored is None:
+            return None
+        made_ms = stored.info.modified_ms
+        if "/iceberg_idempotency/" in key:
+            # An attempt that slept for days may finish its marker now, and no retry is let in any more: its key says its age.
+            said_ms = time_said(marker_in(stored.data).key)
+            made_ms = made_ms if said_ms is None else min(made_ms, said_ms)
+        elif "/committed/" not in key:
+            return None
+        is_kept = self._world.store_time_ms() - made_ms <= (IDEMPOTENCY_LIFETIME_S + MARKER_GRACE_S) * 1000
+        return "a retry may ask for it" if is_kept else None
 
     # What is left
 

@@ -112,9 +112,9 @@ KEYS: dict[str, type[Key]] = {
 CODECS: dict[str, Codec[Any]] = {
     "manifest": ManifestCodec(),
     "told": untold.MarkCodec(),
-    "pointer": pointer.PointerCodec(),
+    "pointer": pointer.PointerCodec("10e0c4df-2919-45f6-9a50-3e54fd572236"),
     "marker": idempotency.MarkerCodec(),
-    "transaction": transaction_records.RecordCodec(),
+    "transaction": transaction_records.RecordCodec("01941f29-7c01-7678-b19c-d77f22facf42"),
     "lease": lease.LeaseCodec(),
     "cas-object": lease.LeaseCodec(),
     "deployment-head": deploying.HeadCodec(),

@@ -111,27 +111,30 @@ class Committer:
         return await self._tier1.landed_at(key_hash, since) is None
 
     async def bring_in_names(self) -> None:
-        """Commit what was decided of names that transactions keep."""
-        for operation in await self._decided_names():
+        """Commit what was decided of names that transactions keep: whoever commits one of them takes all the others along."""
+        for operation in (await self._decided_names())[:1]:
             with suppress(Conflict):
                 await self.submit(operation, since=self._tier1.seen.sequence)
 
     async def _decided_names(self) -> list[Confirm | Release]:
         """What is to be done with the names that transactions keep. One that is still undecided stays, until it is stale."""
         due: list[Confirm | Release] = []
+        sent_back: dict[str, bool] = {}
         for reservation, record in await self._tier1.kept_names():
             if record is not None and record.value.names(reservation.part()):
                 due.append(Confirm(key_hash=_reservation_key("confirm", reservation), reservation=reservation))
                 continue
             if record is not None and record.value.may_decide(reservation.attempt):
-                stale_ms = self._clock.now_ms() - record.value.started_ms
-                if stale_ms <= TRANSACTION_STALE_S * 1000 or not await self._sent_back(record):
+                if reservation.tx_id not in sent_back:
+                    sent_back[reservation.tx_id] = await self._sent_back_if_stale(record)
+                if not sent_back[reservation.tx_id]:
                     continue
             due.append(Release(key_hash=_reservation_key("release", reservation), reservation=reservation))
         return due
 
-    async def _sent_back(self, record: Held[Record]) -> bool:
-        return isinstance(await self._records.send_back(record), Swung)
+    async def _sent_back_if_stale(self, record: Held[Record]) -> bool:
+        stale_ms = self._clock.now_ms() - record.value.started_ms
+        return stale_ms > TRANSACTION_STALE_S * 1000 and isinstance(await self._records.send_back(record), Swung)
 
     async def _run(self) -> None:
         while self._queue:

@@ -140,7 +140,12 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 class PointerCodec:
+    """Of one table: a pointer that was copied from another's place would show that one under this name."""
+
     format = "arco.pointer"
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
 
     def encode(self, value: Pointer) -> tuple[int, dict[str, Any]]:
         fields: dict[str, Any] = msgspec.to_builtins(value)
@@ -156,6 +161,8 @@ class PointerCodec:
             pointer = msgspec.convert(fields, Pointer)
         except msgspec.ValidationError as error:
             raise CorruptObject(f"a pointer with wrong fields: {error}") from error
+        if pointer.table_uuid != self._uuid:
+            raise CorruptObject(f"it is the pointer of {clip(pointer.table_uuid)}, another table")
         if (pointer.pending is not None) != (format_version == _FORMAT_VERSION_PENDING):
             raise CorruptObject(f"a pointer whose format version {format_version} does not fit its pending change")
         if pointer.pending is not None and time_said(pointer.pending.tx_id) is None:
@@ -186,7 +193,7 @@ class Pointers:
         return str(PointerKey(self._scope, TableUuid(uuid)))
 
     def object(self, uuid: str) -> CasObject[Pointer]:
-        return CasObject(self._store, self.key(uuid), PointerCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self.key(uuid), PointerCodec(uuid), self._clock, self._entropy)
 
     async def read(self, uuid: str) -> Held[Pointer] | None:
         """The pointer as it counts, `pending` only if that is not decided yet. None only if there definitely is none."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from arco.catalog.manifest import Commit, Manifest, ManifestCodec, StateFile, decode_commit
-from arco.catalog.model import Levels, Reservation
+from arco.catalog.model import Reservation
 from arco.catalog.names import Draft, Names
 from arco.catalog.operations import Operation, Void
 from arco.catalog.state_files import Change, load_into
@@ -122,15 +122,19 @@ class Tier1:
 
     async def kept_names(self) -> list[tuple[Reservation, Held[Record] | None]]:
         """The names that transactions keep, each with its record. Of one that cannot be read only its own name is not known."""
-        names, kept = self.names, []
-        undecided: dict[tuple[Levels, str], AskOperator] = {}
-        for place, reservation in list(names.reserved.items()):
-            try:
-                kept.append((reservation, await self._records.read(reservation.tx_id)))
-            except (CorruptObject, UnknownFormat) as error:
-                undecided[place] = error
-        names.undecided = undecided
-        return kept
+        names = self.names
+        reserved = list(names.reserved.items())
+        # One transaction may keep many names, and has one record.
+        transactions = list(dict.fromkeys(one.tx_id for _, one in reserved))
+        told = dict(zip(transactions, await asyncio.gather(*map(self._record, transactions)), strict=True))
+        names.undecided = {place: error for place, one in reserved if isinstance(error := told[one.tx_id], AskOperator)}
+        return [(one, found) for _, one in reserved if not isinstance(found := told[one.tx_id], AskOperator)]
+
+    async def _record(self, tx_id: str) -> Held[Record] | AskOperator | None:
+        try:
+            return await self._records.read(tx_id)
+        except (CorruptObject, UnknownFormat) as error:
+            return error
 
     async def is_stored(self, seen: Seen) -> bool:
         """Whether the manifest still is the one a state was made from."""

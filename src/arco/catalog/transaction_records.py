@@ -21,7 +21,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.crash_points import reach
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
-from arco.kernel.ids import TransactionId
+from arco.kernel.ids import TransactionId, clip, is_uuid
 from arco.kernel.scope import Scope
 from arco.storage.cas import CasObject, Held, SwapOutcome
 from arco.storage.keys import TransactionKey
@@ -81,7 +81,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class RecordCodec:
+    """Of one transaction: what says that it is another's is not taken for its record."""
+
     format = "arco.transaction"
+
+    def __init__(self, tx_id: str) -> None:
+        self._tx_id = tx_id
 
     def encode(self, value: Record) -> tuple[int, dict[str, Any]]:
         fields: dict[str, Any] = msgspec.to_builtins(value)
@@ -91,9 +96,27 @@ class RecordCodec:
         if format_version != _FORMAT_VERSION:
             raise UnknownFormat(f"a transaction record of format version {format_version}")
         try:
-            return msgspec.convert(fields, Record)
+            record = msgspec.convert(fields, Record)
         except msgspec.ValidationError as error:
             raise CorruptObject(f"a transaction record with wrong fields: {error}") from error
+        wrong = _nonsense(record, self._tx_id)
+        if wrong:
+            raise CorruptObject(f"a transaction record {wrong}")
+        return record
+
+
+def _nonsense(record: Record, tx_id: str) -> str:
+    """What no process of ours writes. Taken for what it seems to say, it would be a guess about what is true."""
+    if record.tx_id != tx_id:
+        return f"that says it is of {clip(record.tx_id)!r}"
+    if record.attempt < 1:
+        return f"of attempt {record.attempt}"
+    if record.status is Status.COMMITTED and not record.parts:
+        return "that was committed and names no table"
+    if record.status is Status.ABORTED and record.refusal is None:
+        return "that was aborted and does not say why"
+    strange = [one for one in (*record.tables, *(part.table_uuid for part in record.parts)) if not is_uuid(one)]
+    return f"that names {clip(strange[0])!r}, which is no table" if strange else ""
 
 
 class Records:
@@ -110,7 +133,7 @@ class Records:
         return str(TransactionKey(self._scope, TransactionId(tx_id)))
 
     def object(self, tx_id: str) -> CasObject[Record]:
-        return CasObject(self._store, self.key(tx_id), RecordCodec(), self._clock, self._entropy)
+        return CasObject(self._store, self.key(tx_id), RecordCodec(tx_id), self._clock, self._entropy)
 
     async def read(self, tx_id: str) -> Held[Record] | None:
         """The record. None only if there definitely is none."""

@@ -45,8 +45,8 @@ class TableCheck:
             await self._without_pointer(entry, called)
             return
         self.pointers[entry.uuid] = pointer.value
-        if (pointer.value.table_uuid, pointer.value.kind) != (entry.uuid, entry.kind):
-            what = f"the pointer of {called} is that of {pointer.value.kind} {pointer.value.table_uuid}"
+        if pointer.value.kind is not entry.kind:
+            what = f"the pointer of {called} is that of a {pointer.value.kind}"
             self._find("pointer_of_another", entry, what, _RESTORE)
             return
         if not dropped:

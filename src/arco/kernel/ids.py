@@ -437,6 +437,11 @@ class UlidSource:
         return encode_ulid(fresh)
 
 
+def is_uuid(text: str) -> bool:
+    """Whether this is a UUID in canonical form."""
+    return UuidIdentifier.pattern.fullmatch(text) is not None
+
+
 def is_uuid7(value: UuidIdentifier) -> bool:
     """Whether a UUID says its own time."""
     return value[14] == "7"

@@ -30,7 +30,7 @@ from arco.kernel.errors import (
     TooLarge,
     UnknownFormat,
 )
-from arco.kernel.ids import Identifier, UlidSource, WriteId
+from arco.kernel.ids import Identifier, UlidSource, WriteId, clip
 from arco.kernel.limits import CAS_OBJECT_BYTES_MAX, CAS_RECENT_WRITES_MAX, SWAP_ATTEMPTS_MAX
 from arco.storage.port import (
     Absent,
@@ -203,17 +203,24 @@ def decoded(found: Object, codec: Codec[T], key: str) -> Held[T]:
         header = {name: fields.pop(name) for name in _HEADER}
         recent = tuple(WriteId(one) for one in header["recent_write_ids"])
         write_id = WriteId(header["write_id"])
-        generation, epoch = int(header["generation"]), int(header["epoch"])
+        format_version, generation, epoch = (_whole(header[name]) for name in ("format_version", "generation", "epoch"))
     except (KeyError, TypeError, ValueError, InvalidInput) as error:
         raise CorruptObject(f"{key} has no valid header: {error}") from error
     if header["format"] != codec.format:
         raise UnknownFormat(f"{key} is {header['format']!r}, not {codec.format!r}")
     try:
-        value = codec.decode(header["format_version"], fields)
+        value = codec.decode(format_version, fields)
     except (CorruptObject, UnknownFormat) as error:
         # What is wrong is the document's business; which object it is of, only we know.
         raise type(error)(f"{key}: {error.message}", hint=error.hint) from error
     return Held(value, found.version, generation, write_id, recent, epoch)
+
+
+def _whole(number: object) -> int:
+    # `true` counts as a number to Python, and 2.0 as 2.
+    if type(number) is not int:
+        raise ValueError(f"{clip(str(number))} is no whole number")
+    return number
 
 
 def _fields(found: Object, key: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from arco.catalog.afterwards import together
 from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
@@ -117,12 +118,15 @@ class Creations:
                 return
         raise RetryLater(f"the name {entry.full_name} was wanted by others all the time")
 
-    async def finish(self, reserved: Reserved) -> None:
-        """Give the table its name, and its first commit the receipt. If we die before, whoever comes next does it."""
+    async def finish(self, reserved: Sequence[Reserved]) -> None:
+        """Give the tables their names, and their first commits the receipts. If we die before, whoever comes next does it."""
         await self._ws.committer.bring_in_names()
-        self._ws.tallies.add(Tallied.STAGED_CREATED)
         reach("txn.named")
-        reservation = reserved.reservation
+        for _ in reserved:
+            self._ws.tallies.add(Tallied.STAGED_CREATED)
+        await together(*(self._first_receipt(one.reservation) for one in reserved))
+
+    async def _first_receipt(self, reservation: Reservation) -> None:
         await self._catalog.tables.first_receipt(reservation.entry.uuid, reservation.metadata_location)
 
 

@@ -275,10 +275,11 @@ class _Request:
 
     def _finish(self, prepared: list[Prepared | Reserved]) -> None:
         """What is left to do, and protects nothing: whoever comes next would do it."""
+        created = [one for one in prepared if isinstance(one, Reserved)]
+        if created:
+            self._ws.afterwards.do(self._creations.finish(created))
         for one in prepared:
-            if isinstance(one, Reserved):
-                self._ws.afterwards.do(self._creations.finish(one))
-            else:
+            if isinstance(one, Prepared):
                 self._parts.remember(one)
                 self._ws.afterwards.do(self._parts.finish(one))
 

@@ -425,6 +425,10 @@ async def the_pointer_of_another_table(lake: Lake) -> None:
     await lake.put(pointer_object(await uuid_of(lake, "shop", "orders")), theirs)
 
 
+async def the_pointer_of_a_view(lake: Lake) -> None:
+    await lake.edit(pointer_object(await uuid_of(lake, "shop", "orders")), lambda pointer: pointer.update(kind="view"))
+
+
 async def a_pointer_without_a_name_cut_off(lake: Lake) -> None:
     key = pointer_object(await uuid_of(lake, "shop", "purged"))
     await lake.put(key, (await lake.bytes_of(key))[:20])
@@ -503,7 +507,8 @@ TABLES: dict[str, tuple[Damage, str, str]] = {
     "no pointer": (no_pointer, "pointer_missing", "table shop.orders has no pointer"),
     "no pointer of a dropped table": (no_pointer_of_a_dropped_table, "pointer_missing", "dropped table shop.old"),
     "a pointer that is no JSON": (a_pointer_that_is_no_json, "pointer_unreadable", "table shop.orders cannot be read"),
-    "the pointer of another": (the_pointer_of_another_table, "pointer_of_another", "the pointer of table shop.orders"),
+    "the pointer of another": (the_pointer_of_another_table, "pointer_unreadable", "is the pointer of"),
+    "the pointer of a view": (the_pointer_of_a_view, "pointer_of_another", "the pointer of table shop.orders"),
     "a pointer without a name": (a_pointer_without_a_name_cut_off, "pointer_unreadable", "_catalog/iceberg_pointers/"),
     "litter that is another": (litter_that_is_another_pointer, "pointer_unreadable", "is the pointer of"),
     "another snapshot": (another_snapshot_in_the_pointer, "pointer_contradicts_metadata", "says snapshot 7"),

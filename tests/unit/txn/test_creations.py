@@ -1,5 +1,6 @@
 """Tables that a transaction creates: the name is kept until the decision, and is the table's from it on (rule T6)."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -83,6 +84,31 @@ async def test_rule_t6_nobody_sees_the_name_before_the_decision_and_everybody_af
     await two.commit("new", "after")
     await two.settle()
     assert not (await ground.audit()).gaps
+
+
+@pytest.mark.parametrize("tables", [10, 50])
+def test_the_requests_of_creations_grow_with_their_number_and_by_no_more(tables: int):
+    async def tell() -> None:
+        _, one, two, keys = await ground_of("a")
+        await two.load("a")
+        begun = len(one.line.asked)
+        decision = one.line.delay("put", RECORD, skip=1)
+        news = [created(one, f"n{number}") for number in range(tables)]
+        creating = await decision.holds(transact(one, keys.next(), *news, tables_max=100))
+        await two.load("a")
+        before = len(two.line.asked)
+        await two.load("a")
+        assert len(two.line.asked) - before == 4, "a load of a table that takes no part asks for the record once"
+        await decision.land()
+        before = len(two.line.asked)
+        await two.load("a")
+        assert len(two.line.asked) - before <= 13, "and so does the first after the decision, which brings the names in"
+        await decision.answer()
+        await creating
+        await one.settle()
+        assert len(one.line.asked) - begun <= 12 + 8 * tables
+
+    asyncio.run(tell())
 
 
 @story

@@ -4,6 +4,7 @@ Each rule has a planted bug (`tests/simulation/mutants`) that takes it away and 
 """
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -568,6 +569,15 @@ VERIFY, UPGRADE = "run arco verify", "run pip install --upgrade arco"
         (lambda data: data.replace(b'"arco.transaction"', b'"arco.pointer"'), UnknownFormat),
         (lambda data: data.replace(b'"status":"preparing"', b'"status":"maybe"'), CorruptObject),
         (lambda data: data.replace(b'"attempt":1', b'"attempt":0'), CorruptObject),
+        (lambda data: data.replace(b'"attempt":1', b'"attempt":-1'), CorruptObject),
+        (lambda data: data.replace(b'"format_version":1', b'"format_version":[1]'), CorruptObject),
+        (lambda data: data.replace(b'"format_version":1', b'"format_version":true'), CorruptObject),
+        (lambda data: data.replace(b'"generation":1', b'"generation":"1"'), CorruptObject),
+        (lambda data: data.replace(b'"tx_id":"0', b'"tx_id":"x'), CorruptObject),
+        (lambda data: re.sub(rb'"tx_id":"(.*?).",', rb'"tx_id":"\1f",', data), CorruptObject),
+        (lambda data: data.replace(b'"status":"preparing"', b'"status":"committed"'), CorruptObject),
+        (lambda data: data.replace(b'"status":"preparing"', b'"status":"aborted"'), CorruptObject),
+        (lambda data: re.sub(rb'"tables":\["', rb'"tables":["../', data), CorruptObject),
     ],
 )
 def test_hazard_09_a_record_that_cannot_be_read_is_an_error_and_not_a_no(spoil: Any, error: type[ArcoError]):
@@ -578,20 +588,65 @@ def test_hazard_09_a_record_that_cannot_be_read_is_an_error_and_not_a_no(spoil: 
         name = two.ws.records.key(key)
         found = await ground.store.get(name)
         assert found is not None
+        assert spoil(found.data) != found.data
         await ground.store.put(name, spoil(found.data), Always())
-        for asked in (two.load("a"), two.commit("a", "single"), transact(two, keys.next(), *marks("y", "a"))):
+        again = keys.next()
+        for asked in (two.load("a"), two.commit("a", "single"), transact(two, again, *marks("y", "a"))):
             with pytest.raises(error) as told:
                 await asked
             assert name in told.value.message, "which object it is"
             assert (VERIFY if error is CorruptObject else UPGRADE) in told.value.hint, "and the command to run"
+        # It is repaired: nobody was told a no that outlives that.
+        await ground.store.put(name, found.data, Always())
+        ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+        await two.commit("a", "single")
+        await transact(two, again, *marks("y", "a"))
+        assert await labels(ground.server(), "a") == ["y"]
 
     asyncio.run(tell())
+
+
+@story
+async def test_a_committed_record_that_lost_what_it_decided_is_not_taken_for_a_no():
+    ground, one, two, keys = await ground_of("a", "b")
+    key = keys.next()
+    decision = one.line.delay("put", RECORD, skip=1)
+    await decision.holds(transact(one, key, *marks("x", "a", "b")))
+    one.line.cut()
+    await decision.land()
+    name = two.ws.records.key(key)
+    found = await ground.store.get(name)
+    assert found is not None
+    await ground.store.put(name, re.sub(rb'"parts":\[.*?\]', b'"parts":[]', found.data), Always())
+    for asked in (two.load("a"), two.commit("b", "single")):
+        with pytest.raises(CorruptObject, match="names no table"):
+            await asked
+    await ground.store.put(name, found.data, Always())
+    assert await labels(two, "a", "b") == ["x", "x"]
+
+
+@story
+async def test_a_pointer_in_the_place_of_another_tables_is_not_taken_for_it():
+    ground, one, _, keys = await ground_of("a", "b")
+    here, there = [one.ws.pointers.key((await one.load(name)).uuid) for name in ("a", "b")]
+    await one.settle()
+    copied = await ground.store.get(there)
+    assert copied is not None
+    await ground.store.put(here, copied.data, Always())
+    new = ground.server()
+    for asked in (new.load("a"), new.commit("a", "single"), transact(new, keys.next(), *marks("y", "a"))):
+        with pytest.raises(CorruptObject, match=r"is the pointer of .*another table") as told:
+            await asked
+        assert here in told.value.message
+    assert await labels(new, "b") == [None]
 
 
 @pytest.mark.parametrize(
     ("spoil", "error"),
     [
         (lambda data: data[:40], CorruptObject),
+        (lambda data: data.replace(b'"format_version":2', b'"format_version":{}'), CorruptObject),
+        (lambda data: data.replace(b'"format_version":2', b'"format_version":2.0'), CorruptObject),
         (lambda data: data.replace(b'"format_version":2', b'"format_version":3'), UnknownFormat),
         (lambda data: data.replace(b'"format_version":2', b'"format_version":1'), CorruptObject),
         (lambda data: data.replace(b'"tx_id":"0', b'"tx_id":"x'), CorruptObject),

@@ -233,6 +233,38 @@ def transaction(tables: int, *, after_ms: float | None = None) -> Case:
     return case
 
 
+def creations(tables: int) -> Case:
+    """A transaction of so many tables that it creates, each staged before."""
+
+    async def case(ground: Ground, server: Server, key: bool) -> Cost:
+        changes = []
+        for number in range(tables):
+            name = f"new{number}"
+            staged = await server.ask("POST", TABLES, {"name": name, "schema": SCHEMA, "stage-create": True})
+            changes.append(_creating(name, msgspec.json.decode(staged.body)["metadata"]))
+        await server.settle()
+        path, what = f"{PREFIX}/transactions/commit", f"transaction of {tables} creations"
+        return await server.cost(what, "POST", path, {"table-changes": changes}, key=key)
+
+    return case
+
+
+def _creating(name: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The change that makes a staged table, as Iceberg's clients send it."""
+    updates = [
+        {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+        {"action": "set-location", "location": metadata["location"]},
+        {"action": "add-schema", "schema": metadata["schemas"][0]},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": metadata["partition-specs"][0]},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": metadata["sort-orders"][0]},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ]
+    identifier = {"namespace": ["db"], "name": name}
+    return {"identifier": identifier, "requirements": [{"type": "assert-create"}], "updates": updates}
+
+
 def commit_after_transaction(after_ms: float) -> Case:
     """A commit so long after the answer to a transaction, of which nobody has finished anything at first."""
 

@@ -99,6 +99,11 @@ def test_a_commit_does_not_race_with_what_is_left_to_do_of_a_transaction(after_m
     assert cost.requests_in_all <= 8  # one more than after a commit: the receipt of the transaction
 
 
+def test_nobody_who_asks_whether_a_table_exists_pays_for_what_its_file_says() -> None:
+    assert measure(costs.load).requests_in_all == 3  # the names, the pointer, the file
+    assert measure(costs.table_exists).requests_in_all == 2
+
+
 @pytest.mark.parametrize("case", [costs.load_namespace, costs.namespace_exists])
 def test_a_namespace_costs_one_question_and_no_bytes(case: Case) -> None:
     # Spark asks seven times for each table that it creates: the manifest is as it was, and nothing is read.

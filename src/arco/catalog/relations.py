@@ -47,6 +47,10 @@ C = TypeVar("C", bound=CreateTable | CreateView)
 T = TypeVar("T")
 
 
+_Looks = Callable[[str, str], Looks]
+"""What to look at of a table that is remembered, by its uuid and the location of its metadata."""
+
+
 class Relations(Generic[M, C]):
     """The tables, or the views, of one workspace."""
 
@@ -59,17 +63,25 @@ class Relations(Generic[M, C]):
         self._allowed = allowed
         self._looks = lru_cache(POINTER_CACHE_TABLES_MAX)(self._looks_at)
         """Where the manifest, a table's pointer and its file lie: the same as long as the table does not change."""
+        self._looks_by_name = lru_cache(POINTER_CACHE_TABLES_MAX)(self._looks_at_name)
 
     # Loading
 
     async def load(self, levels: Levels, name: str) -> tuple[Entry, Base[M]]:
         """The table as it is now. Warm, its name, its pointer and its file are checked together: one round trip."""
+        return await self._found(levels, name, self._looks)
+
+    async def exists(self, levels: Levels, name: str) -> None:
+        """Raises if there is no such table. Nobody wants to know what its file says, so warm it is not looked at."""
+        await self._found(levels, name, lambda uuid, _: self._looks_by_name(uuid))
+
+    async def _found(self, levels: Levels, name: str, looks: _Looks) -> tuple[Entry, Base[M]]:
         if self._ws.tier1.held is None:
             await self._ws.tier1.current()
         for _ in range(SWAP_ATTEMPTS_MAX):
             seen = self._ws.tier1.seen
             entry = seen.names.find(levels, name, self.subject.kind)
-            base, unchanged = await self._looked_up(entry, seen)
+            base, unchanged = await self._looked_up(entry, seen, looks)
             self._ws.tallies.add(Tallied.NAMES_HIT if unchanged else Tallied.NAMES_MISS)
             if not unchanged:
                 # What was read of the pointer is older than the name we are about to learn: look again after it.
@@ -82,13 +94,13 @@ class Relations(Generic[M, C]):
             await self.bring_in_step(entry, base)
         raise OutcomeUnknown("this table was changed by others all the time")
 
-    async def _looked_up(self, entry: Entry | None, seen: Seen) -> tuple[Base[M] | None, bool]:
+    async def _looked_up(self, entry: Entry | None, seen: Seen, looks: _Looks) -> tuple[Base[M] | None, bool]:
         """What a name's pointer says, and whether the names are still those that were seen."""
         if entry is None:
             return None, await self._ws.tier1.is_unchanged(seen)
         known = self._bases.known(entry.uuid)
         if known is not None:
-            still, unchanged = await self._confirmed(known, seen)
+            still, unchanged = await self._confirmed(known, seen, looks)
             self._ws.tallies.add(Tallied.TABLE_HIT if still else Tallied.TABLE_MISS)
             if still or not unchanged:
                 return known, unchanged
@@ -100,21 +112,25 @@ class Relations(Generic[M, C]):
             return None, await self._ws.tier1.is_unchanged(seen)
         return await _beside(self._bases.at(pointer), self._ws.tier1.is_unchanged(seen))
 
-    async def _confirmed(self, known: Base[M], seen: Seen) -> tuple[bool, bool]:
-        """Whether what is remembered is still so: the pointer, and the names. One look at both, and at the pointer's file.
+    async def _confirmed(self, known: Base[M], seen: Seen, looks: _Looks) -> tuple[bool, bool]:
+        """Whether what is remembered is still so: the pointer, and the names. One look at all that is asked for.
 
         An answer from memory about a table whose file is gone would help nobody.
         """
-        manifest, pointer, file = await self._looks(known.pointer.value.table_uuid, known.location).heads()
+        manifest, pointer, *file = await looks(known.pointer.value.table_uuid, known.location).heads()
         unchanged = await self._ws.tier1.is_unchanged_at(seen, manifest)
         still = is_still(known.pointer, pointer)
-        if still and unchanged and file is None:
+        if still and unchanged and None in file:
             raise no_file(known.location)
         return still, unchanged
 
     def _looks_at(self, uuid: str, location: str) -> Looks:
         tier1, pointers = self._ws.tier1, self._ws.pointers
         return Looks((tier1.store, tier1.head.key), (tier1.store, pointers.key(uuid)), self._ws.files.where(location))
+
+    def _looks_at_name(self, uuid: str) -> Looks:
+        tier1, pointers = self._ws.tier1, self._ws.pointers
+        return Looks((tier1.store, tier1.head.key), (tier1.store, pointers.key(uuid)))
 
     async def bring_in_step(self, entry: Entry, base: Base[M] | None) -> None:
         self._bases.forget(entry.uuid)

@@ -55,7 +55,7 @@ class RelationResource(Resource):
         return self._state.answers.response("\0".join(about), made, {})
 
     async def exists(self, request: Request) -> Response:
-        await self.relations(request).load(levels_of(request), request.segments[2])
+        await self.relations(request).exists(levels_of(request), request.segments[2])
         return no_content()
 
     async def drop(self, request: Request) -> Response:

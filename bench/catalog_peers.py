@@ -4,7 +4,7 @@ All servers run at once; every figure is taken in rounds that go from one server
 meanwhile falls on all of them. The file with the results is written after every figure: a run that is cut off leaves what it had
 measured. `make bench-catalog` prints the tables and writes bench/results/catalog.md; the second part of that file, what can be
 counted instead of timed, is `catalog.py`'s. `--quick` shows in a few minutes that every part works, and writes elsewhere.
-Usage: python bench/catalog_peers.py [--quick] [--seconds 1.5] [--rounds 3] [--servers arco seaweedfs …] [--tables 1000]
+Usage: python bench/catalog_peers.py [--quick] [--seconds 2] [--rounds 3] [--servers arco seaweedfs …] [--tables 1000]
 """
 
 import argparse
@@ -26,6 +26,7 @@ import flush_counts  # noqa: E402
 import peer_tables  # noqa: E402
 import rest_servers  # noqa: E402
 from catalog import TITLE as COUNTED  # noqa: E402
+from light_client import need_wrk  # noqa: E402
 from local_cas import LocalCas  # noqa: E402
 from many_loads import loads_lines  # noqa: E402
 from peer_figures import CREATE, FIGURES, SERIAL, Figure, Peer, take  # noqa: E402
@@ -136,8 +137,8 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--servers", nargs="+", default=list(rest_servers.SERVERS), choices=list(rest_servers.SERVERS))
     parser.add_argument("--no-flush-counts", action="store_true")
     given = parser.parse_args()
-    usual = {"seconds": 1.5, "warm": 0.5, "rounds": 3, "tables": 1000, "results": RESULTS}
-    quick = {"seconds": 0.5, "warm": 0.2, "rounds": 1, "tables": 24, "results": QUICK_RESULTS}
+    usual = {"seconds": 2, "warm": 1, "rounds": 3, "tables": 1000, "results": RESULTS}
+    quick = {"seconds": 1, "warm": 1, "rounds": 1, "tables": 24, "results": QUICK_RESULTS}
     sizes = [100] if given.quick else [100, 1_000, 10_000, 100_000]
     for name, value in {**(quick if given.quick else usual), "sizes": sizes}.items():
         if getattr(given, name) is None:
@@ -147,6 +148,7 @@ def _given() -> argparse.Namespace:
 
 def main() -> None:
     given = _given()
+    need_wrk()
     with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:
         place = Path(folder)
         (place / "cas").mkdir()

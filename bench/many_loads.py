@@ -17,9 +17,11 @@ from arco.kernel.clock import SystemClock
 from arco.kernel.entropy import SystemEntropy
 from arco.storage.local import LocalStore
 from ddl_scale import many_names, write_base
+from light_client import read
 
 LOADED = 100
-LOADS = 2000
+LOADS_S = 2
+CLIENTS = 8
 
 
 class _OnDisk(Ground):
@@ -39,7 +41,7 @@ def loads_lines(sizes: Sequence[int]) -> Iterator[str]:
     yield from (
         "## Loads by the number of tables",
         "",
-        f"Ours, one process, 8 clients, {LOADS:,} loads of {LOADED} tables; and creates in the same catalog.",
+        f"Ours, one process, {CLIENTS} clients, loads of {LOADED} tables; and as many creates before, one after the other.",
         "",
         "| tables | loads/s | p50 ms | p95 ms | p99 ms | processor of a load | creates/s | memory |",
         "|---|---|---|---|---|---|---|---|",
@@ -67,25 +69,12 @@ async def _measured(running: rest_servers.Running, size: int) -> str:
         reply = await first.ask("POST", tables, {"name": f"t{number}", "schema": SCHEMA})
         assert reply.status == 200, reply
     creates = LOADED / (time.perf_counter() - started)
-    connections = [first, *[await Connection.open(address) for _ in range(7)]]
-    latencies: list[float] = []
-
-    async def client(at: int) -> None:
-        for number in range(LOADS // 8):
-            began = time.perf_counter()
-            reply = await connections[at].ask("GET", f"{tables}/t{(number * 13 + at) % LOADED}")
-            assert reply.status == 200, reply
-            latencies.append((time.perf_counter() - began) * 1000)
-
-    await asyncio.gather(*(client(at) for at in range(8)))
-    latencies.clear()
-    before_s, started = running.processor_s(), time.perf_counter()
-    await asyncio.gather(*(client(at) for at in range(8)))
-    took_s = time.perf_counter() - started
-    spent_ms = (running.processor_s() - before_s) * 1000 / len(latencies)
-    latencies.sort()
-    for connection in connections:
-        connection.close()
-    points = " | ".join(f"{latencies[int(len(latencies) * part)]:.1f}" for part in (0.5, 0.95, 0.99))
+    first.close()
+    paths = [f"{tables}/t{number * 13 % LOADED}" for number in range(LOADED)]
+    await asyncio.to_thread(read, address, "GET", paths, CLIENTS, 1)
+    before_s = running.processor_s()
+    found = await asyncio.to_thread(read, address, "GET", paths, CLIENTS, LOADS_S)
+    spent_ms = (running.processor_s() - before_s) * 1000 / found.requests
+    points = " | ".join(f"{found.latencies_ms[round(len(found.latencies_ms) * part)]:.1f}" for part in (0.5, 0.95, 0.99))
     memory = f"{running.resident_mib():,.0f} MiB"
-    return f"| {size:,} | {len(latencies) / took_s:,.0f} | {points} | {spent_ms:.2f} ms | {creates:.0f} | {memory} |"
+    return f"| {size:,} | {found.per_s:,.0f} | {points} | {spent_ms:.3f} ms | {creates:.0f} | {memory} |"

@@ -93,7 +93,7 @@ def main() -> None:
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="arco-bench-") as folder,
-        rest_servers.arco(Path(folder), workers=given.workers, flushed=False) as running,
+        rest_servers.arco(Path(folder), workers=given.workers, script="unflushed_server.py") as running,
     ):
         found = asyncio.run(_measured(running, given.tables, given.connections))
     shown, met = _report(found, given.workers)

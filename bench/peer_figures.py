@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.integration.plain_http import Connection, NotSent, ReplyLost
 
+from light_client import read
 from rest_servers import Running
 
 NAMESPACE = "db"
@@ -24,6 +25,7 @@ REQUIRED_BY_SOME = {
     "stage-create": False,
 }
 READY_S = 240
+PATHS_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -49,6 +51,10 @@ class Peer:
     memory_mib: list[float] = field(default_factory=list)
 
     @property
+    def address(self) -> str:
+        return "http://" + self.running.base.removeprefix("http://").partition("/")[0]
+
+    @property
     def path(self) -> str:
         return "/" + self.running.base.removeprefix("http://").partition("/")[2]
 
@@ -60,11 +66,10 @@ class Peer:
         return statistics.median(one.per_s for one in self.taken[figure.name])
 
     async def connect(self, clients: int) -> None:
-        address = self.running.base.removeprefix("http://").partition("/")[0]
         # While the others were measured, a server may have closed what was at rest.
         self.connections = [one for one in self.connections if one.is_open]
         while len(self.connections) < clients:
-            self.connections.append(await Connection.open(f"http://{address}"))
+            self.connections.append(await Connection.open(self.address))
 
     def disconnect(self) -> None:
         for connection in self.connections:
@@ -105,18 +110,6 @@ async def create(peer: Peer, connection: Connection, number: int, _client: int) 
     return await _ask(connection, "POST", peer.tables, body)
 
 
-async def load(peer: Peer, connection: Connection, number: int, client: int) -> bool:
-    return await _ask(connection, "GET", f"{peer.tables}/t{(number * 7919 + client * 31) % peer.made:06}")
-
-
-async def exists(peer: Peer, connection: Connection, number: int, client: int) -> bool:
-    return await _ask(connection, "HEAD", f"{peer.tables}/t{(number * 7919 + client * 31) % peer.made:06}")
-
-
-async def list_whole(peer: Peer, connection: Connection, _number: int, _client: int) -> bool:
-    return await _ask(connection, "GET", peer.tables)
-
-
 async def list_pages(peer: Peer, connection: Connection, _number: int, _client: int) -> bool:
     token = ""
     while token is not None:
@@ -141,13 +134,23 @@ async def commit_own(peer: Peer, connection: Connection, number: int, client: in
 
 @dataclass(frozen=True, slots=True)
 class Figure:
+    """What clients do. `act` is one request of one of them; reads of `method` are made by a client that costs nothing instead."""
+
     name: str
-    act: Act
+    act: Act | None
     clients: int
     flushes: bool = False
     """Whether a durable server waits for its disk here."""
     grouped: bool = False
     """Whether writers can share one wait."""
+    method: str = ""
+    of_all: bool = False
+    """Whether it is the list of all that is read, and not one table after the other."""
+
+    def paths(self, peer: Peer) -> list[str]:
+        if self.of_all:
+            return [peer.tables]
+        return [f"{peer.tables}/t{number * 7919 % peer.made:06}" for number in range(min(peer.made, PATHS_MAX))]
 
 
 CREATE = Figure("create tables, 8 clients", create, 8, flushes=True, grouped=True)
@@ -155,13 +158,13 @@ SERIAL = Figure("commit, 1 writer", commit_one, 1, flushes=True)
 ONE_TABLE = Figure("commit, 8 writers on one table", commit_one, 8, flushes=True, grouped=True)
 OWN_TABLES = Figure("commit, 8 writers on 8 tables", commit_own, 8, flushes=True)
 FIGURES = (
-    Figure("load, 1 client", load, 1),
-    Figure("load, 8 clients", load, 8),
-    Figure("load, 32 clients", load, 32),
-    Figure("HEAD, 1 client", exists, 1),
-    Figure("HEAD, 8 clients", exists, 8),
-    Figure("HEAD, 32 clients", exists, 32),
-    Figure("list of all names", list_whole, 1),
+    Figure("load, 1 client", None, 1, method="GET"),
+    Figure("load, 8 clients", None, 8, method="GET"),
+    Figure("load, 32 clients", None, 32, method="GET"),
+    Figure("HEAD, 1 client", None, 1, method="HEAD"),
+    Figure("HEAD, 8 clients", None, 8, method="HEAD"),
+    Figure("HEAD, 32 clients", None, 32, method="HEAD"),
+    Figure("list of all names", None, 1, method="GET", of_all=True),
     Figure("list in pages of 100", list_pages, 1),
     SERIAL,
     ONE_TABLE,
@@ -171,6 +174,22 @@ FIGURES = (
 
 async def take(peer: Peer, figure: Figure, seconds: float, most: int | None = None) -> Taken:
     """As much as clients get done in a time; no more than so many requests."""
+    return await (_read(peer, figure, seconds) if figure.act is None else _done(peer, figure, figure.act, seconds, most))
+
+
+async def _read(peer: Peer, figure: Figure, seconds: float) -> Taken:
+    # Its own connections would only be in the way.
+    peer.disconnect()
+    before_s = peer.running.processor_s()
+    try:
+        found = await asyncio.to_thread(read, peer.address, figure.method, figure.paths(peer), figure.clients, seconds)
+    except OSError as error:
+        raise ReplyLost(str(error)) from error
+    spent_s = peer.running.processor_s() - before_s
+    return Taken(found.per_s, spent_s * 1000 / found.requests, found.latencies_ms, 0)
+
+
+async def _done(peer: Peer, figure: Figure, act: Act, seconds: float, most: int | None) -> Taken:
     await peer.connect(figure.clients)
     latencies: list[float] = []
     refused, next_number = 0, peer.made if figure is CREATE else 0
@@ -182,7 +201,7 @@ async def take(peer: Peer, figure: Figure, seconds: float, most: int | None = No
         while time.perf_counter() < until and (last is None or next_number < last):
             mine, next_number = next_number, next_number + 1
             started = time.perf_counter()
-            while not await figure.act(peer, connection, mine, number):
+            while not await act(peer, connection, mine, number):
                 refused += 1
             latencies.append((time.perf_counter() - started) * 1000)
 

@@ -16,7 +16,7 @@ OURS, UNFLUSHED = ("arco", "arco, 2 workers"), "arco, unflushed"
 TWICE, AHEAD = 2.0, 1.0
 CELLS = (
     "Each cell: median rate, processor time of the server for one request, refused requests that were sent again. The client is "
-    "one process beside them."
+    "one process beside them: wrk for loads, HEAD and the list of all names, one of Python for what has to look at its answers."
 )
 BESIDE = (
     "The faster of one and two workers, flushing, beside each of the others, with the goal; below 1 we are behind. Where others "

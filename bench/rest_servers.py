@@ -67,10 +67,11 @@ Start = Callable[[Path], AbstractContextManager[Running]]
 
 
 @contextmanager
-def arco(folder: Path, workers: int = 1, *, flushed: bool = True) -> Iterator[Running]:
+def arco(folder: Path, workers: int = 1, script: str = "") -> Iterator[Running]:
+    """Ours. `script`: one beside this file that runs it in another way."""
     program = [str(Path(sys.executable).with_name("arco"))]
-    if not flushed:
-        program = [sys.executable, str(Path(__file__).with_name("unflushed_server.py"))]
+    if script:
+        program = [sys.executable, str(Path(__file__).with_name(script))]
     command = [*program, "serve", "--root", str(folder / "lake"), "--port", "0", "--workers", str(workers)]
     with (folder / "arco.log").open("wb") as log:
         server = subprocess.Popen(
@@ -193,7 +194,7 @@ def _end(server: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
 SERVERS: dict[str, Start] = {
     "arco": arco,
     "arco, 2 workers": partial(arco, workers=2),
-    "arco, unflushed": partial(arco, flushed=False),
+    "arco, unflushed": partial(arco, script="unflushed_server.py"),
     "reference memory": reference_memory,
     "reference sqlite": reference_sqlite,
     "seaweedfs": seaweedfs,

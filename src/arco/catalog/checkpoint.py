@@ -1,7 +1,8 @@
 """From the tail to Parquet: a delta of what changed, and at the caps a new base of everything.
 
-A checkpoint changes nothing that anybody can see: the state is the same, only written down elsewhere. If others swing the
-manifest meanwhile, the file that was written is left to upkeep, and the next checkpoint takes what there is then.
+A checkpoint changes nothing that anybody can see: the state is the same, only written down elsewhere. What others commit
+meanwhile stays in the tail, and what they checkpoint in deltas: the file says up to which commit it goes. Only where somebody
+wrote down the same is it left to upkeep.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,13 @@ from arco.kernel.entropy import Entropy
 from arco.kernel.errors import Conflict, OutcomeUnknown
 from arco.kernel.fingerprint import content_hash
 from arco.kernel.ids import UlidSource
-from arco.kernel.limits import STATE_DELTAS_AGE_S_MAX, STATE_DELTAS_BYTES_MAX, STATE_DELTAS_MAX
+from arco.kernel.limits import (
+    COMMIT_LASTS_S_MAX,
+    STATE_DELTAS_AGE_S_MAX,
+    STATE_DELTAS_BYTES_MAX,
+    STATE_DELTAS_MAX,
+    SWAP_ATTEMPTS_MAX,
+)
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.keys import CatalogStateKey, FileName
 from arco.storage.port import Absent, Landed
@@ -37,23 +44,48 @@ async def right_here(encode: Callable[[list[Change]], Encoded], changes: list[Ch
 
 async def checkpoint(tier1: Tier1, clock: Clock, entropy: Entropy, offload: Offload = right_here) -> bool:
     """Fold the tail into a delta, or everything into a new base. False if there was nothing to do, or others came first."""
+    await _know(tier1)
+    return await _fold(tier1, clock, entropy, offload, whole=_is_time_for_a_base(tier1.manifest, clock.now_ms()))
+
+
+async def make_room(tier1: Tier1, clock: Clock, entropy: Entropy) -> bool:
+    """For who waits to commit: a delta, which is soon written. A base is left to the checkpointer, unless none seems to come."""
+    await _know(tier1)
+    return await _fold(tier1, clock, entropy, right_here, whole=len(tier1.manifest.deltas) >= 2 * STATE_DELTAS_MAX)
+
+
+async def _know(tier1: Tier1) -> None:
     if tier1.held is None or not await tier1.is_stored(tier1.seen):
         await tier1.reread()
-    held, manifest = tier1.held, tier1.manifest
-    if held is None or not manifest.tail:
+
+
+async def _fold(tier1: Tier1, clock: Clock, entropy: Entropy, offload: Offload, *, whole: bool) -> bool:
+    held, before = tier1.held, tier1.manifest
+    if held is None or not before.tail:
         return False
-    whole = _is_time_for_a_base(manifest, clock.now_ms())
     # Taken before anything is awaited: the state is that of exactly this manifest.
-    changes = list(everything(tier1.names) if whole else tier1.changes_up_to(manifest.sequence))
-    file = await _written(
-        tier1, manifest, "base" if whole else "delta", await offload(encode_changes, changes), clock, entropy
-    )
+    changes = list(everything(tier1.names) if whole else tier1.changes_up_to(before.sequence))
+    encoded = await offload(encode_changes, changes)
+    file = await _written(tier1, before, "base" if whole else "delta", encoded, clock, entropy)
     reach("catalog.checkpoint_written")
-    swung = await tier1.head.swap(held, _checkpointed(manifest, file, whole=whole))
-    if isinstance(swung, Swung | Overtaken):
-        await tier1.advance(swung.held)
-        return True
+    for _ in range(SWAP_ATTEMPTS_MAX):
+        swung = await tier1.head.swap(held, _checkpointed(held.value, file, whole=whole))
+        if isinstance(swung, Swung | Overtaken):
+            await tier1.advance(swung.held)
+            return True
+        held = await tier1.head.read()
+        # Looked at after the manifest was read: upkeep writes it anew before it takes away a file that it does not name.
+        is_late = clock.now_ms() - file.written_ms > COMMIT_LASTS_S_MAX * 1000
+        if held is None or is_late or not _goes_with(held.value, before, whole=whole):
+            return False
     return False
+
+
+def _goes_with(manifest: Manifest, before: Manifest, *, whole: bool) -> bool:
+    """Whether a file that was made of a manifest still says something that a later one does not know otherwise."""
+    if manifest.base != before.base:
+        return False
+    return whole or manifest.checkpointed_sequence == before.checkpointed_sequence
 
 
 async def write_base(tier1: Tier1, held: Held[Manifest], names: Names, clock: Clock, entropy: Entropy) -> None:
@@ -89,10 +121,13 @@ def _is_time_for_a_base(manifest: Manifest, now_ms: int) -> bool:
 
 
 def _checkpointed(manifest: Manifest, file: StateFile, *, whole: bool) -> Manifest:
+    """The manifest with a file more. What came after it stays: a delta says how things are, whatever it is put on."""
+    up_to = max(manifest.checkpointed_sequence, file.up_to_sequence)
+    later = tuple(delta for delta in manifest.deltas if delta.up_to_sequence > file.up_to_sequence)
     return msgspec.structs.replace(
         manifest,
-        checkpointed_sequence=manifest.sequence,
-        tail=(),
+        checkpointed_sequence=up_to,
+        tail=tuple(commit for commit in manifest.tail if commit.sequence > up_to),
         base=file if whole else manifest.base,
-        deltas=() if whole else (*manifest.deltas, file),
+        deltas=later if whole else (*manifest.deltas, file),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from arco.catalog.checkpoint import checkpoint
+from arco.catalog.checkpoint import make_room
 from arco.catalog.manifest import SEVERAL, Author, Commit, Manifest
 from arco.catalog.model import Reservation
 from arco.catalog.names import Draft
@@ -286,7 +286,7 @@ class Committer:
             len(manifest.tail) >= MANIFEST_TAIL_COMMITS_MAX
             or self._tier1.codec.tail_bytes(manifest.tail) > MANIFEST_TAIL_BYTES_MAX
         ):
-            await checkpoint(self._tier1, self._clock, self._entropy)
+            await make_room(self._tier1, self._clock, self._entropy)
 
     def _now_ms(self) -> int:
         """Commit times never go back along the chain, whatever the clocks of its writers say."""

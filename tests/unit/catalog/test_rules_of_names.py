@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arco.catalog.checkpoint import checkpoint
+from arco.catalog.checkpoint import checkpoint, make_room
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.operations import Purge, Rename
 from arco.catalog.policy import LocationPolicy
@@ -719,6 +719,85 @@ async def test_commit_times_never_go_back_also_after_a_checkpoint():
     ground.clock.at_ms -= 60_000
     await two.rename("a", "b", "rename")
     assert not (await ground.audit()).breaks
+
+
+# Checkpoints
+
+
+def state(server: Server) -> list[str]:
+    return sorted(entry.name for entry in server.ws.tier1.names.inhabitants(NAMESPACE))
+
+
+@story
+async def test_a_checkpoint_lands_beside_what_is_committed_meanwhile():
+    ground, one, two = await two_servers("a")
+
+    async def rival() -> None:
+        await two.create("b", "meanwhile")
+
+    one.line.before("put", MANIFEST, rival)
+    assert await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    manifest = one.ws.tier1.manifest
+    assert (len(manifest.deltas), len(manifest.tail)) == (1, 1), "what came after it is the tail"
+    fresh = ground.server()
+    await fresh.ws.tier1.current()
+    assert state(fresh) == state(one) == ["a", "b"]
+    assert not (await ground.audit()).breaks
+
+
+@story
+async def test_a_base_lands_beside_what_is_committed_and_checkpointed_meanwhile():
+    ground, one, two = await two_servers("a")
+    assert await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    await one.create("b", "b")
+
+    async def rival() -> None:
+        await two.create("c", "meanwhile")
+        assert await make_room(two.ws.tier1, ground.clock, two.ws.entropy), "who waits for room writes a delta"
+        await two.create("d", "after it")
+
+    one.line.before("put", MANIFEST, rival)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("arco.catalog.checkpoint.STATE_DELTAS_MAX", 1)
+        assert await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    manifest = one.ws.tier1.manifest
+    assert manifest.base is not None
+    assert (len(manifest.deltas), len(manifest.tail)) == (1, 1), "the first delta is in the base, the second is not"
+    fresh = ground.server()
+    await fresh.ws.tier1.current()
+    assert state(fresh) == state(one) == ["a", "b", "c", "d"]
+    assert not (await ground.audit()).breaks
+
+
+@story
+async def test_a_checkpoint_that_others_made_too_is_left_alone():
+    ground, one, two = await two_servers("a")
+
+    async def rival() -> None:
+        assert await checkpoint(two.ws.tier1, ground.clock, two.ws.entropy)
+
+    one.line.before("put", MANIFEST, rival)
+    assert not await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    fresh = ground.server()
+    await fresh.ws.tier1.current()
+    assert len(fresh.ws.tier1.manifest.deltas) == 1
+    assert state(fresh) == ["a"]
+
+
+@story
+async def test_a_checkpoint_that_slept_for_a_day_is_given_up_for_its_file_may_be_gone():
+    ground, one, two = await two_servers("a")
+
+    async def rival() -> None:
+        ground.clock.at_ms += 26 * 3600 * 1000
+        await two.create("b", "meanwhile")
+
+    one.line.before("put", MANIFEST, rival)
+    assert not await checkpoint(one.ws.tier1, ground.clock, one.ws.entropy)
+    fresh = ground.server()
+    await fresh.ws.tier1.current()
+    assert fresh.ws.tier1.manifest.deltas == ()
+    assert state(fresh) == ["a", "b"]
 
 
 # Markers

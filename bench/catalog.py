@@ -35,6 +35,9 @@ MANY_COMMITTERS = (
     "Keyed commits of one server process to a store that takes 58 ms to read and 63 ms to write. Time is virtual: the processor "
     "takes none, so this is the protocol alone. Who waits for a table shares the next swing with all others who wait."
 )
+MANY_OVER_HTTP = (
+    "The same through a server process over HTTP, with a store that takes as long by the clock. The client is one process."
+)
 FLUSHES = (
     "A local root, one request at a time, medians. A durable write is write, fsync, rename, fsync of the folder: two flushes, "
     "one after the other. What flushing costs is the time less the time of the same without flushes."
@@ -117,6 +120,8 @@ def main() -> None:
         "## Many committers, at the latencies of S3",
         MANY_COMMITTERS,
         "\n".join(many_committers.report()),
+        MANY_OVER_HTTP,
+        "\n".join(many_committers.over_http()),
         "## Disk flushes",
         FLUSHES,
         "\n".join(flushes.report(asked.flushes)),

@@ -24,7 +24,7 @@ from dataclasses import replace
 import msgspec
 
 from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name, mentioned
-from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, incomplete, is_gap
+from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, gaps_after, incomplete, is_gap, is_past
 from arco.catalog.feed_pages import Fed, FeedPage, FeedPages
 from arco.catalog.manifest import Commit
 from arco.catalog.past_names import forgotten, pasts_of
@@ -122,11 +122,11 @@ class Feed:
     async def _find(self, fed: Fed) -> tuple[Found, bool]:
         """What is in no page yet, and whether that is all."""
         full = self._full_look_is_due()
-        receipts = await self._receipts(await self._listed(fed, full=full))
+        receipts = await self._news(fed, full=full)
         found = Found((), receipts, parts=await self._parts(receipts, full=full))
         if not self._is_whole(found, fed):
             await self._complete(found, fed)
-            again = await self._receipts(await self._listed(fed, full=True))
+            again = await self._news(fed, full=True)
             found = Found((), again, frozenset(receipts), await self._parts(again, full=True))
         # After the receipts: what made a table that has commits is among the names then.
         names, is_all = await self._names_after(fed.names)
@@ -143,6 +143,13 @@ class Feed:
         open_ones = any(one.commit.transaction not in found.parts for one in some if one.commit.transaction is not None)
         return not gaps and not open_ones and not incomplete(found)
 
+    async def _news(self, fed: Fed, *, full: bool) -> dict[str, Receipt]:
+        """Receipts that nobody was told of. One that was written again counts as told, so that upkeep collects it again."""
+        found = await self._receipts(await self._listed(fed, full=full))
+        past = {name for name, one in found.items() if is_past(one, fed.tables, fed.gaps)}
+        fed.receipts |= past
+        return {name: one for name, one in found.items() if name not in past}
+
     async def _listed(self, fed: Fed, *, full: bool) -> list[str]:
         """Committed receipts that are in no page: of these days, or of all. Between two listings, those of this process.
 
@@ -157,7 +164,7 @@ class Feed:
                 if _COMMITTED in entry.key:
                     there.add(entry.key.removeprefix(self._folder))
         if full:
-            # What was told and is not there any more is gone for good: nobody has to remember it.
+            # What was told and is not there any more needs no name: should it be written again, its number is known.
             fed.receipts -= known - there
             self._full_look_s = begun_s
         self._listed_s = begun_s
@@ -278,6 +285,7 @@ class Feed:
             names=Mark(commits[-1].sequence, commits[-1].id) if commits else fed.names,
             receipts=tuple(sorted(self._ws.receipts.name(one.commit).removeprefix(self._folder) for one in told)),
             tables=tables,
+            gaps=gaps_after(told, fed.tables, fed.gaps),
             events=tuple(events),
         )
 

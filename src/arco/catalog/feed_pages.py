@@ -26,7 +26,10 @@ T = TypeVar("T", "FeedPage", "FeedCheckpoint")
 
 
 class FeedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some events, in order. `receipts` are those that were taken up with it, also by no event; `tables` their last numbers."""
+    """Some events, in order. `receipts` are those that were taken up with it, also by no event; `tables` their last numbers.
+
+    `gaps` are the numbers below these that nobody was told of, whole, of each table for which this page changes them.
+    """
 
     format: str = "arco.feed_page"
     format_version: int = 1
@@ -35,6 +38,7 @@ class FeedPage(msgspec.Struct, frozen=True, kw_only=True):
     names: Mark
     receipts: tuple[str, ...]
     tables: dict[str, int]
+    gaps: dict[str, tuple[int, ...]] = {}
     events: tuple[dict[str, Any], ...]
 
 
@@ -47,6 +51,7 @@ class FeedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     names: Mark
     receipts: tuple[str, ...]
     tables: dict[str, int]
+    gaps: dict[str, tuple[int, ...]] = {}
 
 
 @dataclass(slots=True)
@@ -57,6 +62,7 @@ class Fed:
     names: Mark = field(default_factory=Mark)
     receipts: set[str] = field(default_factory=set)
     tables: dict[str, int] = field(default_factory=dict)
+    gaps: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def take(self, page: FeedPage) -> None:
         """The next page. One that was taken before changes nothing."""
@@ -65,7 +71,12 @@ class Fed:
         self.number = page.number
         self.names = page.names
         self.receipts.update(page.receipts)
-        self.tables.update(page.tables)
+        self.tell(page.tables, page.gaps)
+
+    def tell(self, tables: dict[str, int], gaps: dict[str, tuple[int, ...]]) -> None:
+        """How far the tables of a page were told by it."""
+        self.tables.update(tables)
+        self.gaps = {uuid: numbers for uuid, numbers in (self.gaps | gaps).items() if numbers}
 
 
 class FeedPages:
@@ -111,12 +122,12 @@ class FeedPages:
         if found is None:
             return Fed()
         kept = decode_fed(found.data, str(last), FeedCheckpoint)
-        return Fed(kept.number, kept.names, set(kept.receipts), dict(kept.tables))
+        return Fed(kept.number, kept.names, set(kept.receipts), dict(kept.tables), dict(kept.gaps))
 
     async def write_checkpoint(self, fed: Fed) -> None:
         """Whatever comes of it: without it the next process reads more pages."""
         kept = FeedCheckpoint(
-            number=fed.number, names=fed.names, receipts=tuple(sorted(fed.receipts)), tables=dict(fed.tables)
+            number=fed.number, names=fed.names, receipts=tuple(sorted(fed.receipts)), tables=fed.tables, gaps=fed.gaps
         )
         await self._put(str(FeedCheckpointKey(self._scope, fed.number)), kept)
 

@@ -57,9 +57,9 @@ class Ground:
     def create(self, name: str) -> str:
         return self.post(TABLES, {"name": name, "schema": SCHEMA}).json["metadata"]["table-uuid"]
 
-    def commit(self, name: str, **properties: str) -> None:
+    def commit(self, name: str, app: App | None = None, **properties: str) -> None:
         updates = [{"action": "set-properties", "updates": properties}]
-        assert self.post(f"{TABLES}/{name}", {"requirements": [], "updates": updates}).status == 200
+        assert self.post(f"{TABLES}/{name}", {"requirements": [], "updates": updates}, app=app).status == 200
 
     def events(self, token: str | None = None, app: App | None = None, **query: Any) -> dict[str, Any]:
         body = {name.replace("_", "-"): value for name, value in query.items()} | {"continuation-token": token}
@@ -313,6 +313,46 @@ def test_polls_do_not_list_old_receipts_again_and_again(ground: Ground, monkeypa
     ground.clock.elapsed_s += 2
     assert len(ground.events(tokens[other], app=other)["events"]) == 2
     assert 1 <= len(listed) <= 4
+
+
+def test_an_event_whose_receipt_was_collected_and_written_again_is_told_once(ground: Ground) -> None:
+    """A server that loaded the table long ago makes sure of the receipt of what it loaded."""
+    old, _ = ground.server(2)
+    ground.create("t")
+    ground.commit("t", a="1")
+    assert ground.ask("GET", f"{TABLES}/t", app=old).status == 200
+    ground.commit("t", a="2")
+    ground.commit("t", a="3")
+    told = ground.events()
+    # Another server has read what is in the feed, and after the pass sees that the names of receipts are gone.
+    other, _ = ground.server(3)
+    ground.events(app=other)
+    assert receipts(ground) == [0, 1, 2, 3]
+    collect(ground, 91)
+    assert receipts(ground) == [3]
+    ground.clock.elapsed_s += limits.FEED_FULL_LOOK_S
+    assert ground.events(told["continuation-token"], app=other)["events"] == []
+    ground.commit("t", app=old, a="4")
+    assert receipts(ground) == [1, 3, 4], "written again"
+    ground.clock.elapsed_s += limits.FEED_FULL_LOOK_S
+    (event,) = ground.events(told["continuation-token"], app=other)["events"]
+    assert event["operation"]["updates"] == [{"action": "set-properties", "updates": {"a": "4"}}]
+    assert ground.events(app=ground.server(4)[0])["events"] == [*told["events"], event]
+    collect(ground, 91)
+    assert receipts(ground) == [4], "collected again"
+
+
+def receipts(ground: Ground) -> list[int]:
+    """The numbers of commits that have a receipt."""
+    found = [one.data for key, one in ground.store._objects.items() if "/iceberg/committed/" in key]
+    return sorted(json.loads(data)["commit"]["commit_number"] for data in found)
+
+
+def collect(ground: Ground, days: int) -> None:
+    ground.clock.at_ms += days * 86_400_000
+    parts = ground.server(5)[1].catalog(Scope.of("default", "default")).parts
+    (report,) = ground.runner.run(upkeep_pass(Setting(parts), jobs_named(("receipts",))))
+    assert not report.failed
 
 
 # Filters

@@ -374,6 +374,9 @@ NAMESPACE_LEVELS_MAX = 16
 LOCATION_CHARS_MAX = 2048
 REF_NAME_CHARS_MAX = 255
 
+# What a client says of itself: it stands in commits, receipts, pointers and the feed, once for each thing that it does.
+CLIENT_CHARS_MAX = 200
+
 # One commit: bounds the work that a single request can ask for.
 COMMIT_UPDATES_MAX = 10_000
 COMMIT_REQUIREMENTS_MAX = 1_000

@@ -111,6 +111,19 @@ def test_an_event_says_who_and_when_and_of_which_request(ground: Ground) -> None
     assert ground.clock.at_ms - 10_000 < event["timestamp-ms"] <= ground.clock.at_ms
 
 
+def test_what_a_client_says_of_itself_is_kept_to_200_characters(ground: Ground) -> None:
+    said = "client " + "v" * 60_000
+    ground.post(NAMESPACES, {"namespace": ["other"]}, X_Client_Version=said)
+    ground.post(TABLES, {"name": "t", "schema": SCHEMA}, X_Client_Version=said)
+    updates = [{"action": "set-properties", "updates": {"a": "1"}}]
+    assert ground.post(f"{TABLES}/t", {"requirements": [], "updates": updates}, X_Client_Version=said).status == 200
+    assert {key for key, one in ground.store._objects.items() if said[:201].encode() in one.data} == set()
+    actors = [one["actor"] for one in ground.events()["events"][1:]]
+    assert [one["client"] for one in actors] == [f"{said[:200]}…"] * 3
+    ground.post(TABLES, {"name": "u", "schema": SCHEMA}, X_Client_Version=said[:200])
+    assert ground.events()["events"][-1]["actor"]["client"] == said[:200]
+
+
 def test_views_and_registered_tables_are_told_by_their_kinds(ground: Ground) -> None:
     location = ground.post(TABLES, {"name": "t", "schema": SCHEMA}).json["metadata-location"]
     ground.ask("DELETE", f"{TABLES}/t")

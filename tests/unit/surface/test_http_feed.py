@@ -256,6 +256,60 @@ def test_pages_add_up_to_the_whole(ground: Ground, size: int) -> None:
     assert len(whole) == 9
 
 
+def test_an_answer_ends_before_it_is_too_large_and_its_cursor_goes_on(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arco.surface.http.feed.FEED_ANSWER_BYTES_MAX", 5_000)
+    ground.create("t")
+    for number in range(6):
+        ground.commit("t", a=str(number) * 2_000)
+    ground.commit("t", a="x" * 20_000)
+    ground.commit("t", a="last")
+    shown, token, sizes = [], None, []
+    while (answer := ground.events(token, page_size=1000))["events"]:
+        shown += answer["events"]
+        token = answer["continuation-token"]
+        sizes.append(len(json.dumps(answer["events"])))
+    assert [size for size in sizes if size > 6_000] == [max(sizes)], "what is too large comes alone"
+    assert [one["operation"]["updates"][0]["updates"]["a"][0] for one in shown[2:]] == [*"012345xl"]
+    monkeypatch.undo()
+    assert ground.events(page_size=1000)["events"] == shown
+
+
+def test_stored_pages_and_those_that_are_remembered_are_bounded_in_bytes(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arco.catalog.feed.FEED_PAGE_BYTES_MAX", 5_000)
+    monkeypatch.setattr("arco.catalog.feed.FEED_PAGES_REMEMBERED_BYTES_MAX", 12_000)
+    _, state = ground.server(2)
+    app = App(state, UlidSource(ground.clock, SeededEntropy(3)))
+    ground.create("t")
+    for number in range(12):
+        ground.commit("t", a=str(number) * 1_000)
+    whole = ground.events(page_size=1000, app=app)["events"]
+    assert len(whole) == 14
+    pages = [len(one.data) for key, one in ground.store._objects.items() if "/feed/pages/" in key]
+    assert len(pages) > 3
+    assert max(pages) < 5_000 + 3_000
+    (feed,) = state._feeds.values()
+    assert 0 < feed._remembered.size_bytes <= 12_000
+
+
+def test_a_transaction_tells_its_changes_up_to_a_size(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arco.catalog.feed.FEED_REQUEST_UPDATES_BYTES_MAX", 5_000)
+    names = ["a", "b", "c"]
+    for name in names:
+        ground.create(name)
+    token = ground.events()["continuation-token"]
+    updates = [{"action": "set-properties", "updates": {"x": "1" * 2_000}}]
+    changes = [
+        {"identifier": {"namespace": ["ns"], "name": name}, "requirements": [], "updates": updates} for name in names
+    ]
+    assert ground.post(f"{WORKSPACE}/transactions/commit", {"table-changes": changes}).status == 204
+    events = ground.events(token)["events"]
+    assert [one["operation"]["updates"] for one in events] == [updates, updates, []]
+
+
 def test_a_cursor_goes_on_at_another_server_and_shows_only_what_is_new(ground: Ground) -> None:
     ground.create("t")
     token = ground.events()["continuation-token"]

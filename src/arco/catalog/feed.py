@@ -17,15 +17,12 @@ predecessor is not there has none: it was collected before the feed began.
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
-import msgspec
-
 from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name, mentioned
-from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, incomplete, is_gap
-from arco.catalog.feed_pages import Fed, FeedPage, FeedPages
+from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, gaps_after, incomplete, is_gap, is_past
+from arco.catalog.feed_pages import Fed, FeedPage, FeedPages, size_of
 from arco.catalog.manifest import Commit
 from arco.catalog.past_names import forgotten, pasts_of
 from arco.catalog.transaction_records import Part, Status
@@ -36,13 +33,18 @@ from arco.iceberg.differences import table_updates, view_updates
 from arco.kernel.clock import utc_date
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import AskOperator, FixRequest, OutcomeUnknown
+from arco.kernel.kept import Kept
 from arco.kernel.limits import (
     FEED_CHECKPOINT_PAGES_MAX,
     FEED_FULL_LOOK_S,
     FEED_LIST_S,
     FEED_LOOK_COMMITS_MAX,
+    FEED_PAGE_BYTES_MAX,
     FEED_PAGE_EVENTS_MAX,
+    FEED_PAGES_REMEMBERED_BYTES_MAX,
     FEED_PAGES_REMEMBERED_MAX,
+    FEED_READS_MAX,
+    FEED_REQUEST_UPDATES_BYTES_MAX,
     FEED_ROUNDS_MAX,
     FEED_UPDATES_BYTES_MAX,
     FOLD_READS_MAX,
@@ -68,7 +70,9 @@ class Feed:
         self._chain = NameChain(self._store, workspace.scope, workspace.clock, workspace.entropy)
         self._fed: Fed | None = None
         self._read: dict[str, Receipt] = {}
-        self._remembered: OrderedDict[int, FeedPage] = OrderedDict()
+        self._remembered: Kept[int, FeedPage] = Kept(
+            bytes_max=FEED_PAGES_REMEMBERED_BYTES_MAX, things_max=FEED_PAGES_REMEMBERED_MAX
+        )
         self._full_look_s: float | None = None
         self._listed_s: float | None = None
         self._untold: Untold | None = None
@@ -82,15 +86,12 @@ class Feed:
         """A page; None if there is none of this number."""
         known = self._remembered.get(number)
         if known is not None:
-            self._remembered.move_to_end(number)
             return known
         found = await self._pages.read(number)
         return None if found is None else self._remember(found)
 
     def _remember(self, page: FeedPage) -> FeedPage:
-        self._remembered[page.number] = page
-        while len(self._remembered) > FEED_PAGES_REMEMBERED_MAX:
-            self._remembered.popitem(last=False)
+        self._remembered.put(page.number, page, size_of(page.events))
         return page
 
     async def refresh(self) -> None:
@@ -122,11 +123,11 @@ class Feed:
     async def _find(self, fed: Fed) -> tuple[Found, bool]:
         """What is in no page yet, and whether that is all."""
         full = self._full_look_is_due()
-        receipts = await self._receipts(await self._listed(fed, full=full))
+        receipts = await self._news(fed, full=full)
         found = Found((), receipts, parts=await self._parts(receipts, full=full))
         if not self._is_whole(found, fed):
             await self._complete(found, fed)
-            again = await self._receipts(await self._listed(fed, full=True))
+            again = await self._news(fed, full=True)
             found = Found((), again, frozenset(receipts), await self._parts(again, full=True))
         # After the receipts: what made a table that has commits is among the names then.
         names, is_all = await self._names_after(fed.names)
@@ -143,6 +144,13 @@ class Feed:
         open_ones = any(one.commit.transaction not in found.parts for one in some if one.commit.transaction is not None)
         return not gaps and not open_ones and not incomplete(found)
 
+    async def _news(self, fed: Fed, *, full: bool) -> dict[str, Receipt]:
+        """Receipts that nobody was told of. One that was written again counts as told, so that upkeep collects it again."""
+        found = await self._receipts(await self._listed(fed, full=full))
+        past = {name for name, one in found.items() if is_past(one, fed.tables, fed.gaps)}
+        fed.receipts |= past
+        return {name: one for name, one in found.items() if name not in past}
+
     async def _listed(self, fed: Fed, *, full: bool) -> list[str]:
         """Committed receipts that are in no page: of these days, or of all. Between two listings, those of this process.
 
@@ -157,7 +165,7 @@ class Feed:
                 if _COMMITTED in entry.key:
                     there.add(entry.key.removeprefix(self._folder))
         if full:
-            # What was told and is not there any more is gone for good: nobody has to remember it.
+            # What was told and is not there any more needs no name: should it be written again, its number is known.
             fed.receipts -= known - there
             self._full_look_s = begun_s
         self._listed_s = begun_s
@@ -231,18 +239,21 @@ class Feed:
 
     async def _write(self, fed: Fed, items: Sequence[Item]) -> int | None:
         """Write what was found; how many pages that were. None if somebody else wrote first, and all is to be found anew."""
-        names, written = await self._callings(fed, items), 0
+        names, written, size_bytes = await self._callings(fed, items), 0, 0
         pending: list[Item] = []
         events: list[Document] = []
         for place, item in enumerate(items):
             pending.append(item)
-            events += await self._events(item, names)
+            said = await self._events(item, names)
+            events += said
+            size_bytes += size_of(said)
+            is_full = len(events) >= FEED_PAGE_EVENTS_MAX or size_bytes >= FEED_PAGE_BYTES_MAX
             is_last = place == len(items) - 1
             # What nobody is told of can wait for something that somebody is.
-            if len(events) >= FEED_PAGE_EVENTS_MAX or len(pending) >= FEED_LOOK_COMMITS_MAX or (is_last and events):
+            if is_full or len(pending) >= FEED_LOOK_COMMITS_MAX or (is_last and events):
                 if not await self._append(fed, pending, events):
                     return None
-                pending, events, written = [], [], written + 1
+                pending, events, written, size_bytes = [], [], written + 1, 0
         return written
 
     async def _callings(self, fed: Fed, items: Sequence[Item]) -> Callings:
@@ -278,6 +289,7 @@ class Feed:
             names=Mark(commits[-1].sequence, commits[-1].id) if commits else fed.names,
             receipts=tuple(sorted(self._ws.receipts.name(one.commit).removeprefix(self._folder) for one in told)),
             tables=tables,
+            gaps=gaps_after(told, fed.tables, fed.gaps),
             events=tuple(events),
         )
 
@@ -285,8 +297,14 @@ class Feed:
         if isinstance(item, Commit):
             return events_of_names(item, names)
         changed = [one for one in item.receipts if not is_told_by_its_name(one)]
-        said = await asyncio.gather(*map(self._updates, changed))
-        updates = {one.commit_key: some for one, some in zip(changed, said, strict=True)}
+        updates: dict[str, list[Document]] = {}
+        left_bytes = FEED_REQUEST_UPDATES_BYTES_MAX
+        # Some at a time: each reads two metadata files.
+        for start in range(0, len(changed), FEED_READS_MAX):
+            some = changed[start : start + FEED_READS_MAX]
+            for one, said in zip(some, await asyncio.gather(*map(self._updates, some)), strict=True):
+                left_bytes -= size_of(said)
+                updates[one.commit_key] = said if left_bytes >= 0 else []
         return events_of_commits(item.receipts, names, updates)
 
     async def _updates(self, receipt: Receipt) -> list[Document]:
@@ -302,7 +320,7 @@ class Feed:
             said = (view_updates if "view-uuid" in after else table_updates)(before, after)
         except (AttributeError, KeyError, TypeError):
             return []
-        return said if len(msgspec.json.encode(said)) <= FEED_UPDATES_BYTES_MAX else []
+        return said if size_of(said) <= FEED_UPDATES_BYTES_MAX else []
 
     async def _document(self, location: str) -> Document | None:
         try:

@@ -5,12 +5,15 @@
     between them by time, and what makes a table comes before the commits of it
 
 A commit waits as long as the one before it may still turn up, and a transaction until all of its parts have. What waits holds up
-what comes after it, and nothing else. What must never enter: how anything was found, and what an event says.
+what comes after it, and nothing else. What is behind the last commit told of its table is no news, but for a gap: a number that
+was passed because its receipt was lost or could not be read. What must never enter: how anything was found, and what an event
+says.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from arco.catalog.manifest import Commit
 from arco.catalog.operations import Create, Drop
@@ -49,7 +52,7 @@ class Found:
 def arranged(found: Found, last: Mapping[str, int]) -> list[Item]:
     """What can be told now, in order. `last` is the number of each table's last commit that was told."""
     ready: list[Item] = [*found.names, *_complete(found)]
-    after = _successors(ready, found, last)
+    after = _successors(ready, found)
     waiting = dict.fromkeys(range(len(ready)), 0)
     for places in after.values():
         for place in places:
@@ -73,6 +76,36 @@ def is_gap(receipt: Receipt, there: Mapping[tuple[str, int], object], last: Mapp
     """Whether the commit before this one was neither told nor found."""
     uuid, number = receipt.table_uuid, receipt.commit.commit_number
     return number > 0 and last.get(uuid, -1) < number - 1 and (uuid, number - 1) not in there
+
+
+def is_past(receipt: Receipt, last: Mapping[str, int], gaps: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a commit was told, or collected before the feed began.
+
+    A server that loaded the table long ago makes sure of the receipt of what it loaded, and so writes one again that was
+    collected. Its name may be forgotten by then; its number is not.
+    """
+    uuid, number = receipt.table_uuid, receipt.commit.commit_number
+    return number <= last.get(uuid, -1) and number not in gaps.get(uuid, ())
+
+
+def gaps_after(
+    told: Iterable[Receipt], last: Mapping[str, int], gaps: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[int, ...]]:
+    """The numbers that are passed by untold once these are told, of each table for which that changes.
+
+    Those before the first that is told of a table are none: they were collected before the feed began.
+    """
+    numbers: dict[str, set[int]] = {}
+    for one in told:
+        numbers.setdefault(one.table_uuid, set()).add(one.commit.commit_number)
+    changed: dict[str, tuple[int, ...]] = {}
+    for uuid, some in numbers.items():
+        before = gaps.get(uuid, ())
+        passed = range(last.get(uuid, min(some)) + 1, max(some))
+        after = tuple(sorted({*before, *passed} - some))
+        if after != tuple(before):
+            changed[uuid] = after
+    return changed
 
 
 def by_number(receipts: Mapping[str, Receipt]) -> dict[tuple[str, int], str]:
@@ -116,7 +149,7 @@ def _held(ready: Sequence[Item], found: Found, last: Mapping[str, int]) -> set[i
     }
 
 
-def _successors(ready: Sequence[Item], found: Found, last: Mapping[str, int]) -> dict[int, list[int]]:
+def _successors(ready: Sequence[Item], found: Found) -> dict[int, list[int]]:
     """What has to wait for what, by place. What waits for something that is not ready waits for itself."""
     places = {
         (one.table_uuid, one.commit.commit_number): place
@@ -127,9 +160,10 @@ def _successors(ready: Sequence[Item], found: Found, last: Mapping[str, int]) ->
     there = by_number(found.receipts)
     after: dict[int, list[int]] = {place: [place + 1] for place in range(len(found.names) - 1)}
     made = {uuid: place for place, commit in enumerate(found.names) for uuid in _made(commit)}
+    before = {later: earlier for earlier, later in pairwise(sorted(there)) if earlier[0] == later[0]}
     for (uuid, number), place in places.items():
-        earlier = (uuid, number - 1)
-        if earlier in there and last.get(uuid, -1) < number - 1:
+        earlier = before.get((uuid, number))
+        if earlier is not None:
             # Found, and not ready: its transaction is not complete.
             after.setdefault(places.get(earlier, place), []).append(place)
         if uuid in made:

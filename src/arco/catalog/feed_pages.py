@@ -6,6 +6,7 @@ to its number hold, so that a process that starts need not read them all.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,18 +16,22 @@ from arco.catalog.untold import Mark
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import CorruptObject, UnknownFormat
-from arco.kernel.limits import FOLD_READS_MAX
+from arco.kernel.limits import FEED_READS_MAX
 from arco.kernel.scope import Scope
 from arco.storage.keys import FeedCheckpointKey, FeedPageKey, parse, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Absent, ObjectStore, Outcome
 from arco.storage.readback import put_settled
 
-T = TypeVar("T", "FeedPage", "FeedCheckpoint")
+T = TypeVar("T", "FeedTaken", "FeedPage", "FeedCheckpoint")
 
 
-class FeedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some events, in order. `receipts` are those that were taken up with it, also by no event; `tables` their last numbers."""
+class FeedTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page settles, without its events. `receipts` are those that were taken up with it, also by no event; `tables` their
+    last numbers.
+
+    `gaps` are the numbers below these that nobody was told of, whole, of each table for which this page changes them.
+    """
 
     format: str = "arco.feed_page"
     format_version: int = 1
@@ -35,6 +40,12 @@ class FeedPage(msgspec.Struct, frozen=True, kw_only=True):
     names: Mark
     receipts: tuple[str, ...]
     tables: dict[str, int]
+    gaps: dict[str, tuple[int, ...]] = {}
+
+
+class FeedPage(FeedTaken, frozen=True, kw_only=True):
+    """Some events, in order."""
+
     events: tuple[dict[str, Any], ...]
 
 
@@ -47,6 +58,7 @@ class FeedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     names: Mark
     receipts: tuple[str, ...]
     tables: dict[str, int]
+    gaps: dict[str, tuple[int, ...]] = {}
 
 
 @dataclass(slots=True)
@@ -57,15 +69,21 @@ class Fed:
     names: Mark = field(default_factory=Mark)
     receipts: set[str] = field(default_factory=set)
     tables: dict[str, int] = field(default_factory=dict)
+    gaps: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def take(self, page: FeedPage) -> None:
+    def take(self, page: FeedTaken) -> None:
         """The next page. One that was taken before changes nothing."""
         if page.number != self.number + 1:
             return
         self.number = page.number
         self.names = page.names
         self.receipts.update(page.receipts)
-        self.tables.update(page.tables)
+        self.tell(page.tables, page.gaps)
+
+    def tell(self, tables: dict[str, int], gaps: dict[str, tuple[int, ...]]) -> None:
+        """How far the tables of a page were told by it."""
+        self.tables.update(tables)
+        self.gaps = {uuid: numbers for uuid, numbers in (self.gaps | gaps).items() if numbers}
 
 
 class FeedPages:
@@ -78,19 +96,22 @@ class FeedPages:
         self._entropy = entropy
 
     async def read(self, number: int) -> FeedPage | None:
+        return await self._read(number, FeedPage)
+
+    async def _read(self, number: int, kind: type[T]) -> T | None:
         key = str(FeedPageKey(self._scope, number))
         found = await self._store.get(key)
-        return None if found is None else decode_fed(found.data, key, FeedPage)
+        return None if found is None else decode_fed(found.data, key, kind)
 
     async def read_on(self, fed: Fed) -> None:
         """Take in every page that is there after what is known."""
         while True:
-            numbers = range(fed.number + 1, fed.number + 1 + FOLD_READS_MAX)
+            numbers = range(fed.number + 1, fed.number + 1 + FEED_READS_MAX)
             # One alone first: mostly there is none.
-            first = await self.read(numbers[0])
+            first = await self._read(numbers[0], FeedTaken)
             if first is None:
                 return
-            rest = await asyncio.gather(*(self.read(number) for number in numbers[1:]))
+            rest = await asyncio.gather(*(self._read(number, FeedTaken) for number in numbers[1:]))
             for page in (first, *rest):
                 if page is None:
                     return
@@ -111,18 +132,23 @@ class FeedPages:
         if found is None:
             return Fed()
         kept = decode_fed(found.data, str(last), FeedCheckpoint)
-        return Fed(kept.number, kept.names, set(kept.receipts), dict(kept.tables))
+        return Fed(kept.number, kept.names, set(kept.receipts), dict(kept.tables), dict(kept.gaps))
 
     async def write_checkpoint(self, fed: Fed) -> None:
         """Whatever comes of it: without it the next process reads more pages."""
         kept = FeedCheckpoint(
-            number=fed.number, names=fed.names, receipts=tuple(sorted(fed.receipts)), tables=dict(fed.tables)
+            number=fed.number, names=fed.names, receipts=tuple(sorted(fed.receipts)), tables=fed.tables, gaps=fed.gaps
         )
         await self._put(str(FeedCheckpointKey(self._scope, fed.number)), kept)
 
     async def _put(self, key: str, document: msgspec.Struct) -> Outcome:
         data = msgspec.json.encode(document, order="deterministic")
         return await put_settled(self._store, key, data, Absent(), clock=self._clock, entropy=self._entropy)
+
+
+def size_of(events: Sequence[dict[str, Any]]) -> int:
+    """Their bytes, as they are stored and as they are answered."""
+    return len(msgspec.json.encode(events))
 
 
 def decode_fed(data: bytes, key: str, kind: type[T]) -> T:

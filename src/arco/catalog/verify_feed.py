@@ -49,7 +49,7 @@ class _Feed:
         self._whole = whole
         if whole:
             self._fed.number, self._fed.names = page.number, page.names
-            self._fed.tables.update(page.tables)
+            self._fed.tell(page.tables, page.gaps)
             self._compare()
 
     def end(self) -> None:
@@ -61,7 +61,8 @@ class _Feed:
 
     def _compare(self) -> None:
         kept = self._checkpoints.pop(self._fed.number, None)
-        if kept is not None and (kept.names, kept.tables) != (self._fed.names, self._fed.tables):
+        told = (self._fed.names, self._fed.tables, self._fed.gaps)
+        if kept is not None and (kept.names, kept.tables, kept.gaps) != told:
             name = str(FeedCheckpointKey(self._look.scope, kept.number))
             what = f"{name} does not say what the pages up to {kept.number} say"
             self._look.find("feed_checkpoint_contradicts_pages", name, what, _DERIVED)

@@ -1,7 +1,8 @@
 """All committed receipts: one for every commit below each table's head, each once, none beyond it.
 
 Invariant R makes them complete below the head, and so the feed of events. Upkeep may take old ones away, from the oldest on:
-what is missing below the first that is there is no gap.
+what is missing below the first that is there is no gap. One that it took away may be written again, by a server that loaded the
+table long before: it is not the first.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from arco.catalog.model import Entry
 from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.kernel.errors import AskOperator, InvalidInput
-from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
+from arco.kernel.limits import UPKEEP_GRACE_S, VERIFY_READ_AHEAD_MAX
 from arco.ledger.receipts import Published, Receipt, SourceKind, decode_receipt
 from arco.storage.findings import Progress, Report, way_out
 from arco.storage.keys import Phase, ReceiptKey, parse, prefix_of
@@ -33,6 +34,7 @@ class ReceiptCheck:
         self._report = report
         self._progress = progress
         self._found: dict[str, list[Published]] = defaultdict(list)
+        self._written_ms: dict[str, dict[int, int]] = defaultdict(dict)
 
     async def check(self, entries: list[Entry], pointers: dict[str, Pointer]) -> None:
         await self._read_all()
@@ -49,11 +51,11 @@ class ReceiptCheck:
             found = await asyncio.gather(*(self._ws.tier1.store.get(key) for key in group))
             for one in found:
                 if one is not None:
-                    self._take(one.info.key, one.data)
+                    self._take(one.info.key, one.info.modified_ms, one.data)
             self._progress("receipts", start + len(group), len(keys))
         self._report.count("receipts", len(keys))
 
-    def _take(self, key: str, data: bytes) -> None:
+    def _take(self, key: str, written_ms: int, data: bytes) -> None:
         try:
             receipt = decode_receipt(data, key)
         except AskOperator as error:
@@ -64,6 +66,7 @@ class ReceiptCheck:
             self._report.find("receipt_altered", key, what, _RESTORE)
             return
         self._found[receipt.table_uuid].append(receipt.commit)
+        self._written_ms[receipt.table_uuid][receipt.commit.commit_number] = written_ms
 
     def _is_named_right(self, receipt: Receipt, key: str) -> bool:
         try:
@@ -77,7 +80,8 @@ class ReceiptCheck:
             what = f"{times} commits of {called} have number {number} and the same base"
             self._report.find("commit_twice", called, what, "report this with the receipts: a commit happened twice")
         numbers = {commit.commit_number for commit in found}
-        missing = [number for number in range(min(numbers, default=0), pointer.commit_number) if number not in numbers]
+        first = _first(self._written_ms.get(entry.uuid, {}))
+        missing = [number for number in range(first, pointer.commit_number) if number not in numbers]
         if numbers and missing:
             what = f"the receipts of commits {_ranges(missing)} of {called} are missing"
             self._report.find("receipt_gap", called, what, _LOST)
@@ -92,6 +96,20 @@ class ReceiptCheck:
             what = f"{called} has a receipt of commit {number}, and its pointer is {at}"
             todo = "its pointer was set back: restore it from a newer backup; commits after it are not visible"
             self._report.find("pointer_set_back", called, what, todo)
+
+
+def _first(written_ms: dict[int, int]) -> int:
+    """The number from which on none may be missing.
+
+    A receipt is there before those of later commits are (invariant R): one that came more than a day after any of them was
+    collected and written again. A copy of a root is made within the day.
+    """
+    first, earliest_ms = 0, None
+    for number in sorted(written_ms, reverse=True):
+        if earliest_ms is None or written_ms[number] <= earliest_ms + UPKEEP_GRACE_S * 1000:
+            first = number
+        earliest_ms = written_ms[number] if earliest_ms is None else min(earliest_ms, written_ms[number])
+    return first
 
 
 def _forks(commits: list[Published]) -> dict[int, int]:

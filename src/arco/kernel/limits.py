@@ -374,6 +374,9 @@ NAMESPACE_LEVELS_MAX = 16
 LOCATION_CHARS_MAX = 2048
 REF_NAME_CHARS_MAX = 255
 
+# What a client says of itself: it stands in commits, receipts, pointers and the feed, once for each thing that it does.
+CLIENT_CHARS_MAX = 200
+
 # One commit: bounds the work that a single request can ask for.
 COMMIT_UPDATES_MAX = 10_000
 COMMIT_REQUIREMENTS_MAX = 1_000
@@ -557,12 +560,17 @@ TOKEN_SERVICE_AT_ONCE_MAX = 16
 SERVICE_ACCOUNT_CLAIM_S = 600
 TOKEN_SERVICE_BYTES_MAX = 256 * 1024
 
-# The feed of events: events of one stored page and of one answer, pages that one answer looks through and that one process
-# remembers, commits of names that are told at a time, rounds of one look, and pages between two checkpoints.
+# The feed of events: events of one stored page and of one answer, and their bytes; pages that one answer looks through, that one
+# process remembers, and that it reads side by side; commits of names that are told at a time, rounds of one look, and pages
+# between two checkpoints. A page ends with the change that fills it, so it may be larger by one transaction.
 FEED_PAGE_EVENTS_MAX = 250
+FEED_PAGE_BYTES_MAX = 2 * 1024 * 1024
 FEED_ANSWER_EVENTS_MAX = 1000
+FEED_ANSWER_BYTES_MAX = 8 * 1024 * 1024
 FEED_ANSWER_PAGES_MAX = 40
 FEED_PAGES_REMEMBERED_MAX = 128
+FEED_PAGES_REMEMBERED_BYTES_MAX = 32 * 1024 * 1024
+FEED_READS_MAX = 8
 FEED_LOOK_COMMITS_MAX = 2000
 FEED_ROUNDS_MAX = 16
 FEED_CHECKPOINT_PAGES_MAX = 256
@@ -573,8 +581,9 @@ FEED_FULL_LOOK_S = 900
 FEED_LIST_S = 2
 FEED_WRITTEN_NAMES_MAX = 10_000
 
-# What an event says of the changes of one commit; beyond it, that there were some.
+# What an event says of the changes of one commit, and the events of one transaction together; beyond it, that there were some.
 FEED_UPDATES_BYTES_MAX = 256 * 1024
+FEED_REQUEST_UPDATES_BYTES_MAX = 4 * 1024 * 1024
 
 # Workers of one server: how many there may be, how large a request may be to be handed to another, how long one that was asked
 # may be silent before others do its work, how long one that ends waits for the others to know, and how long a server waits

@@ -4,9 +4,10 @@
     committed   once they are folded and older than any marker that could ask for them; after 90 days in any case
 
 Where somebody follows the feed of events, none goes before it is in the feed. Those of a table's last swing stay: the next swing
-looks for them. They go in the order in which they were written, so that below
-the first that is left none is missing (`arco verify --deep` would call it a gap). A receipt that is written again is folded under
-the same event id; a commit too old to be told from one that never happened is said to be unknown (`catalog/history.py`).
+looks for them. They go in the order in which they were written, so that below the first that is left none is missing (`arco
+verify --deep` would call it a gap). A receipt that is written again, by a server that loaded its table before, is folded under
+the same event id, told by the feed no second time, and goes again; a commit too old to be told from one that never happened is
+said to be unknown (`catalog/history.py`).
 """
 
 import asyncio

@@ -2,8 +2,9 @@
 
 Commits are those of the scenario of transactions, with processes that die before they write their receipts. Servers of the feed
 look for what is new, all of them at once, and die too; each reader has a cursor that outlives them, and asks any of them for a
-few events at a time. In the end every reader was shown the same: every commit and every change of names once, the commits of a
-table in their order, the parts of a transaction at one place, and what made a table before its commits.
+few events at a time. Months later receipts are collected, and a server that loaded a table at the beginning commits to it: it
+writes one of them again. In the end every reader was shown the same: every commit and every change of names once, the commits of
+a table in their order, the parts of a transaction at one place, and what made a table before its commits.
 """
 
 import asyncio
@@ -19,21 +20,27 @@ from arco.catalog.operations import Create, CreateNamespace, Drop
 from arco.iceberg import requests
 from arco.kernel.errors import AskHistory, AskOperator, Refresh, RetryLater
 from arco.kernel.ids import new_uuid7
+from arco.kernel.limits import COMMITTED_RECEIPT_S, UPKEEP_CLOCKS_S
 from arco.ledger.payloads import derived_event_id
 from arco.ledger.receipts import Source, commit_key
 from arco.storage.port import Page
 from arco.surface.http.feed import Cursor, Query, Reading
 from arco.txn.transactions import Transactions
+from arco.upkeep.passes import jobs_named, upkeep_pass
+from arco.upkeep.sweep import Setting
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
+from arco_sim.faults import FaultProfile
 from arco_sim.scenario import violate
 from arco_sim.scenarios.table_commits import FIELD, SCOPE, open_catalog, unkeyed
 from arco_sim.scenarios.transactions import NAMESPACE, TransactionsScenario
+from arco_sim.scenarios.upkeep_truth import Truth
 from arco_sim.world import Env, SimStore, World
 
 _BUSY = ("busy0", "busy1")
 _SIZES = (1, 3, 100)
 _PAGE_S = 0.2
+_MONTHS_S = COMMITTED_RECEIPT_S + 2.0 * UPKEEP_CLOCKS_S
 
 
 @dataclass(eq=False, slots=True)
@@ -52,8 +59,12 @@ class _Reader:
 class FeedScenario(TransactionsScenario):
     name = "feed"
     promise = "every reader of the feed is shown every change once, in an order that keeps that of each table"
+    profile = FaultProfile.of(
+        fault_share=0.05, crash_share=0.008, stall_s=500.0, lingers=True, limit_s=_MONTHS_S + 100_000.0
+    )
 
     async def prepare(self, world: World, env: Env) -> None:
+        world.notes["truth"] = Truth(world, SCOPE)
         await super().prepare(world, env)
         catalog = open_catalog(env)
         for name in _BUSY:
@@ -68,7 +79,10 @@ class FeedScenario(TransactionsScenario):
         for number in range(1 if small else 2):
             world.spawn(f"busy{number}", lambda env: self._commit(env, 2 if small else 14), lives=4)
         for number in range(2 if small else 3):
-            world.spawn(f"feeder{number}", lambda env: self._feed(env, 2 if small else 10), lives=4)
+            world.spawn(f"feeder{number}", lambda env: self._feed(env, 2 if small else 10, 0 if small else 6), lives=4)
+        if not small:
+            world.spawn("sleeper", self._sleep, lives=4)
+            world.spawn("keeper", self._collect, lives=4)
 
     async def _commit(self, env: Env, times: int) -> None:
         """One commit after the other to two tables, now and then to both at once. What came of them the receipts tell."""
@@ -90,11 +104,38 @@ class FeedScenario(TransactionsScenario):
             key = RequestKey(new_uuid7(env.clock, env.entropy), "commitTransaction", "0", durable=False)
             await Transactions(catalog).commit(changes, key, Source())
 
-    async def _feed(self, env: Env, times: int) -> None:
+    async def _sleep(self, env: Env) -> None:
+        """A server that knows a table as it was long ago: by then the receipts of that time are collected."""
+        catalog = open_catalog(env)
+        for name in _BUSY:
+            with suppress(RetryLater, AskHistory, Refresh):
+                await catalog.tables.load(NAMESPACE, name)
+        await _until(env, _MONTHS_S + 1000.0 * (1 + env.world.choices.below(3)))
+        with suppress(RetryLater, AskHistory, Refresh):
+            await asyncio.ensure_future(self._commit_once(env, catalog, f"{env.incarnation}/late"))
+        await catalog.parts.afterwards.settle()
+
+    async def _collect(self, env: Env) -> None:
+        await _until(env, _MONTHS_S)
+        if env.world.choices.below(2):
+            env.world.calm()
+        parts = open_catalog(env).parts
+        for _ in range(6):
+            await env.clock.sleep(200.0)
+            with suppress(RetryLater, AskHistory, Refresh):
+                # Nobody promises what is collected before the first look.
+                if (await Feed(parts).fed()).number:
+                    await upkeep_pass(Setting(parts), jobs_named(("receipts",)))
+
+    async def _feed(self, env: Env, times: int, late: int) -> None:
         feed = Feed(_with_narrow_pages(env).parts)
         below = env.world.choices.below
-        for _ in range(times):
-            await env.clock.sleep((0.0, 0.5, 2.0, 20.0)[below(4)])
+        for number in range(times + late):
+            if number < times:
+                await env.clock.sleep((0.0, 0.5, 2.0, 20.0)[below(4)])
+            else:
+                await _until(env, _MONTHS_S)
+                await env.clock.sleep((20.0, 500.0, 1000.0)[below(3)])
             reader: _Reader = env.world.notes["readers"][below(len(env.world.notes["readers"]))]
             if reader.is_free:
                 await self._serve_reader(env, feed, reader)
@@ -115,9 +156,10 @@ class FeedScenario(TransactionsScenario):
         reader.shown += reading.events
 
     async def verify(self, world: World, env: Env) -> None:
-        await super().verify(world, env)
         catalog = open_catalog(env)
-        found = audit_of(world.everything(), SCOPE)
+        await catalog.parts.tier1.current()
+        found = _audit(world)
+        await self.judge(world, env, found)
         for uuid in found.pointers:
             # What upkeep's reconciler does: the receipts of last commits, whose process died before it wrote them.
             pointer = await catalog.parts.pointers.read(uuid)
@@ -128,20 +170,32 @@ class FeedScenario(TransactionsScenario):
             rest = await _all_after(Feed(catalog.parts), reader.cursor)
             if [*reader.shown, *rest] != everything:
                 violate(world, invariants.FEED_ONCE, f"reader {number} was shown another feed than there is")
-        found = audit_of(world.everything(), SCOPE)
+        found = _audit(world)
         _check_commits(world, found, everything)
         _check_names(world, found, everything)
         await _check_pages(world, env)
 
 
+async def _until(env: Env, at_s: float) -> None:
+    await env.clock.sleep(max(0.0, at_s - env.clock.monotonic_s()))
+
+
+def _audit(world: World) -> Audit:
+    """What happened, by what is there and by the receipts that were collected."""
+    truth: Truth = world.notes["truth"]
+    return audit_of(truth.receipts_gone | world.everything(), SCOPE)
+
+
 class _NarrowPages(SimStore):
-    """Lists a few names at a time, and slowly, so that much happens during a listing."""
+    """Lists a few names at a time, and slowly, so that much happens during a listing. When little happens there is no need."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env.world, env.incarnation)
         self._clock = env.clock
 
     async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Page:
+        if self._clock.monotonic_s() >= _MONTHS_S:
+            return await super().list_page(prefix, after, limit)
         await self._clock.sleep(_PAGE_S)
         return await super().list_page(prefix, after, min(limit, 3))
 

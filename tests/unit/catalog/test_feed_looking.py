@@ -154,3 +154,24 @@ async def test_receipts_of_a_group_that_a_dead_server_left_unwritten_are_written
         "[{'action': 'set-properties', 'updates': {'last': 'one'}}]",
         "[{'action': 'set-properties', 'updates': {'last': 'two'}}]",
     ]
+
+
+@story
+async def test_a_receipt_that_could_not_be_read_is_told_late_and_once():
+    ground = BlindGround()
+    server, a, _ = await two_tables(ground)
+    await server.commit("a", "a three")
+    await server.settle()
+    broken = ground.receipt(server, a, 2)
+    whole = ground.store._objects[broken]
+    ground.store._store(broken, b"{")
+    await Feed(ground.server().catalog.parts).refresh()
+    before = [said for table, said in await told(Feed(ground.server().catalog.parts)) if table == a]
+    assert ["three" in said for said in before] == [False, True]
+    ground.store._objects[broken] = whole
+    for _ in range(2):
+        feed = Feed(ground.server().catalog.parts)
+        await feed.refresh()
+        after = [said for table, said in await told(feed) if table == a]
+        assert after[:2] == before
+        assert ["two" in said for said in after] == [False, False, True]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from arco.catalog.feed_order import Found, Together, arranged
+from arco.catalog.feed_order import Found, Together, arranged, gaps_after, is_past
 from arco.catalog.manifest import Commit
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.operations import Create, Drop
@@ -116,3 +116,28 @@ def test_everything_that_is_ready_is_told_once() -> None:
 
     found = Found((creation(1, A), creation(2, B)), named(*numbers((A, B))))
     assert sorted(told(found)) == sorted(["c1", "c2", *(f"{one}{number}" for one in "ab" for number in range(6))])
+
+
+def test_what_is_behind_the_last_commit_told_of_its_table_is_no_news_but_for_a_gap() -> None:
+    last, gaps = {A: 7}, {A: (3, 5)}
+    assert [number for number in range(10) if not is_past(receipt(A, number), last, gaps)] == [3, 5, 8, 9]
+    assert not is_past(receipt(B, 0), last, gaps)
+
+
+def test_gaps_are_what_was_passed_after_the_first_commit_that_was_told() -> None:
+    assert gaps_after([receipt(A, 4), receipt(A, 5), receipt(B, 0)], {}, {}) == {}
+    assert gaps_after([receipt(A, 4), receipt(A, 7)], {}, {}) == {A: (5, 6)}
+    assert gaps_after([receipt(A, 8), receipt(B, 3)], {A: 7, B: 0}, {}) == {B: (1, 2)}
+
+
+def test_gaps_close_when_their_commits_are_told() -> None:
+    assert gaps_after([receipt(A, 5)], {A: 7}, {A: (5, 6)}) == {A: (6,)}
+    assert gaps_after([receipt(A, 6), receipt(A, 8)], {A: 7}, {A: (6,)}) == {A: ()}
+    assert gaps_after([receipt(A, 8)], {A: 7}, {A: (6,)}) == {}
+
+
+def test_commits_come_by_number_also_across_one_that_is_lost() -> None:
+    late = named(receipt(A, 4, at_ms=1), receipt(A, 3, at_ms=2), receipt(A, 8, at_ms=0))
+    assert told(Found((), late), {A: 7}) == ["a3", "a4", "a8"]
+    found = named(receipt(A, 3, at_ms=1), receipt(A, 1, at_ms=2))
+    assert told(Found((), found, frozenset(found)), {A: 0}) == ["a1", "a3"]

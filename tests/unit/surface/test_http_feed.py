@@ -57,9 +57,9 @@ class Ground:
     def create(self, name: str) -> str:
         return self.post(TABLES, {"name": name, "schema": SCHEMA}).json["metadata"]["table-uuid"]
 
-    def commit(self, name: str, **properties: str) -> None:
+    def commit(self, name: str, app: App | None = None, **properties: str) -> None:
         updates = [{"action": "set-properties", "updates": properties}]
-        assert self.post(f"{TABLES}/{name}", {"requirements": [], "updates": updates}).status == 200
+        assert self.post(f"{TABLES}/{name}", {"requirements": [], "updates": updates}, app=app).status == 200
 
     def events(self, token: str | None = None, app: App | None = None, **query: Any) -> dict[str, Any]:
         body = {name.replace("_", "-"): value for name, value in query.items()} | {"continuation-token": token}
@@ -109,6 +109,19 @@ def test_an_event_says_who_and_when_and_of_which_request(ground: Ground) -> None
     assert event["request-event-count"] == 1
     assert event["actor"] == {"principal": "anonymous"}
     assert ground.clock.at_ms - 10_000 < event["timestamp-ms"] <= ground.clock.at_ms
+
+
+def test_what_a_client_says_of_itself_is_kept_to_200_characters(ground: Ground) -> None:
+    said = "client " + "v" * 60_000
+    ground.post(NAMESPACES, {"namespace": ["other"]}, X_Client_Version=said)
+    ground.post(TABLES, {"name": "t", "schema": SCHEMA}, X_Client_Version=said)
+    updates = [{"action": "set-properties", "updates": {"a": "1"}}]
+    assert ground.post(f"{TABLES}/t", {"requirements": [], "updates": updates}, X_Client_Version=said).status == 200
+    assert {key for key, one in ground.store._objects.items() if said[:201].encode() in one.data} == set()
+    actors = [one["actor"] for one in ground.events()["events"][1:]]
+    assert [one["client"] for one in actors] == [f"{said[:200]}…"] * 3
+    ground.post(TABLES, {"name": "u", "schema": SCHEMA}, X_Client_Version=said[:200])
+    assert ground.events()["events"][-1]["actor"]["client"] == said[:200]
 
 
 def test_views_and_registered_tables_are_told_by_their_kinds(ground: Ground) -> None:
@@ -243,6 +256,60 @@ def test_pages_add_up_to_the_whole(ground: Ground, size: int) -> None:
     assert len(whole) == 9
 
 
+def test_an_answer_ends_before_it_is_too_large_and_its_cursor_goes_on(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arco.surface.http.feed.FEED_ANSWER_BYTES_MAX", 5_000)
+    ground.create("t")
+    for number in range(6):
+        ground.commit("t", a=str(number) * 2_000)
+    ground.commit("t", a="x" * 20_000)
+    ground.commit("t", a="last")
+    shown, token, sizes = [], None, []
+    while (answer := ground.events(token, page_size=1000))["events"]:
+        shown += answer["events"]
+        token = answer["continuation-token"]
+        sizes.append(len(json.dumps(answer["events"])))
+    assert [size for size in sizes if size > 6_000] == [max(sizes)], "what is too large comes alone"
+    assert [one["operation"]["updates"][0]["updates"]["a"][0] for one in shown[2:]] == [*"012345xl"]
+    monkeypatch.undo()
+    assert ground.events(page_size=1000)["events"] == shown
+
+
+def test_stored_pages_and_those_that_are_remembered_are_bounded_in_bytes(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arco.catalog.feed.FEED_PAGE_BYTES_MAX", 5_000)
+    monkeypatch.setattr("arco.catalog.feed.FEED_PAGES_REMEMBERED_BYTES_MAX", 12_000)
+    _, state = ground.server(2)
+    app = App(state, UlidSource(ground.clock, SeededEntropy(3)))
+    ground.create("t")
+    for number in range(12):
+        ground.commit("t", a=str(number) * 1_000)
+    whole = ground.events(page_size=1000, app=app)["events"]
+    assert len(whole) == 14
+    pages = [len(one.data) for key, one in ground.store._objects.items() if "/feed/pages/" in key]
+    assert len(pages) > 3
+    assert max(pages) < 5_000 + 3_000
+    (feed,) = state._feeds.values()
+    assert 0 < feed._remembered.size_bytes <= 12_000
+
+
+def test_a_transaction_tells_its_changes_up_to_a_size(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arco.catalog.feed.FEED_REQUEST_UPDATES_BYTES_MAX", 5_000)
+    names = ["a", "b", "c"]
+    for name in names:
+        ground.create(name)
+    token = ground.events()["continuation-token"]
+    updates = [{"action": "set-properties", "updates": {"x": "1" * 2_000}}]
+    changes = [
+        {"identifier": {"namespace": ["ns"], "name": name}, "requirements": [], "updates": updates} for name in names
+    ]
+    assert ground.post(f"{WORKSPACE}/transactions/commit", {"table-changes": changes}).status == 204
+    events = ground.events(token)["events"]
+    assert [one["operation"]["updates"] for one in events] == [updates, updates, []]
+
+
 def test_a_cursor_goes_on_at_another_server_and_shows_only_what_is_new(ground: Ground) -> None:
     ground.create("t")
     token = ground.events()["continuation-token"]
@@ -313,6 +380,46 @@ def test_polls_do_not_list_old_receipts_again_and_again(ground: Ground, monkeypa
     ground.clock.elapsed_s += 2
     assert len(ground.events(tokens[other], app=other)["events"]) == 2
     assert 1 <= len(listed) <= 4
+
+
+def test_an_event_whose_receipt_was_collected_and_written_again_is_told_once(ground: Ground) -> None:
+    """A server that loaded the table long ago makes sure of the receipt of what it loaded."""
+    old, _ = ground.server(2)
+    ground.create("t")
+    ground.commit("t", a="1")
+    assert ground.ask("GET", f"{TABLES}/t", app=old).status == 200
+    ground.commit("t", a="2")
+    ground.commit("t", a="3")
+    told = ground.events()
+    # Another server has read what is in the feed, and after the pass sees that the names of receipts are gone.
+    other, _ = ground.server(3)
+    ground.events(app=other)
+    assert receipts(ground) == [0, 1, 2, 3]
+    collect(ground, 91)
+    assert receipts(ground) == [3]
+    ground.clock.elapsed_s += limits.FEED_FULL_LOOK_S
+    assert ground.events(told["continuation-token"], app=other)["events"] == []
+    ground.commit("t", app=old, a="4")
+    assert receipts(ground) == [1, 3, 4], "written again"
+    ground.clock.elapsed_s += limits.FEED_FULL_LOOK_S
+    (event,) = ground.events(told["continuation-token"], app=other)["events"]
+    assert event["operation"]["updates"] == [{"action": "set-properties", "updates": {"a": "4"}}]
+    assert ground.events(app=ground.server(4)[0])["events"] == [*told["events"], event]
+    collect(ground, 91)
+    assert receipts(ground) == [4], "collected again"
+
+
+def receipts(ground: Ground) -> list[int]:
+    """The numbers of commits that have a receipt."""
+    found = [one.data for key, one in ground.store._objects.items() if "/iceberg/committed/" in key]
+    return sorted(json.loads(data)["commit"]["commit_number"] for data in found)
+
+
+def collect(ground: Ground, days: int) -> None:
+    ground.clock.at_ms += days * 86_400_000
+    parts = ground.server(5)[1].catalog(Scope.of("default", "default")).parts
+    (report,) = ground.runner.run(upkeep_pass(Setting(parts), jobs_named(("receipts",))))
+    assert not report.failed
 
 
 # Filters

@@ -154,6 +154,31 @@ async def test_receipts_that_nobody_folded_go_after_90_days_but_for_the_last():
     assert (await verify(ground.server().catalog, deep=True)).clean
 
 
+@story
+async def test_a_receipt_that_was_collected_and_written_again_makes_no_gap():
+    """A server that loaded the table before the pass makes sure of the receipt of what it loaded."""
+    ground = UpkeepGround()
+    old, server = ground.server(), await one_table(ground)
+    await server.commit("a", "one")
+    await old.load("a")
+    for label in ("two", "three"):
+        await server.commit("a", label)
+    await server.settle()
+    ground.later(91 * DAY_S)
+    await ground.upkeep("receipts")
+    assert len(ground.objects(RECEIPT)) == 1
+    await old.commit("a", "four")
+    await old.settle()
+    assert len(ground.objects(RECEIPT)) == 3
+    assert (await verify(ground.server().catalog, deep=True)).clean
+    await server.commit("a", "five")
+    await server.settle()
+    (lost,) = [key for key in ground.objects(RECEIPT) if b'"commit_number":4' in ground.store._objects[key].data]
+    await ground.store.delete(lost)
+    found = await verify(ground.server().catalog, deep=True)
+    assert [(one.code, "of commits 4 of" in one.what) for one in found.findings] == [("receipt_gap", True)]
+
+
 # Metadata files
 
 

@@ -4,7 +4,8 @@
 
 A cursor is a place in the stored feed. Whoever comes back with it gets what comes after it, from any server, after any restart;
 what a filter leaves out is passed over, not forgotten. Events of one request come in one answer, unless they are more than were
-asked for. What must never enter: the order of events, and how they are found.
+asked for. An answer ends where it would grow too large, and its cursor says where. What must never enter: the order of events,
+and how they are found.
 """
 
 import base64
@@ -15,12 +16,12 @@ from typing import Annotated, Any
 import msgspec
 
 from arco.catalog.feed import Feed
-from arco.catalog.feed_pages import FeedPage
+from arco.catalog.feed_pages import FeedPage, size_of
 from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
-from arco.kernel.limits import FEED_ANSWER_EVENTS_MAX, FEED_ANSWER_PAGES_MAX
+from arco.kernel.limits import FEED_ANSWER_BYTES_MAX, FEED_ANSWER_EVENTS_MAX, FEED_ANSWER_PAGES_MAX
 from arco.kernel.scope import Scope
 from arco.surface.http.exchange import Request, Response, json_response
 from arco.surface.http.resource import PREFIX, Resource
@@ -129,6 +130,7 @@ class Reading:
     def __init__(self, query: Query, cursor: Cursor) -> None:
         self._query = query
         self._left = query.events_max
+        self._left_bytes = FEED_ANSWER_BYTES_MAX
         self.cursor = cursor
         self.events: list[Event] = []
         self.highest_ms = 0
@@ -163,7 +165,8 @@ class Reading:
             raise _no_token()
         for group in _requests(page.events[self.cursor.place :]):
             wanted = [event for event in group if self._query.wants(event)]
-            if len(wanted) > self._left and self.events:
+            self._left_bytes -= size_of(wanted)
+            if self.events and (len(wanted) > self._left or self._left_bytes < 0):
                 return False
             if len(wanted) > self._left:
                 return self._split(group)

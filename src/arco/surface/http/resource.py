@@ -15,7 +15,7 @@ from arco.kernel.canonical_json import JsonValue
 from arco.kernel.errors import InvalidInput
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
-from arco.kernel.limits import ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, NAMESPACES_KEPT_MAX, SCOPES_KEPT_MAX
+from arco.kernel.limits import CLIENT_CHARS_MAX, ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, NAMESPACES_KEPT_MAX, SCOPES_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
 from arco.surface.http.exchange import Request
@@ -87,11 +87,17 @@ def etag_of(location: str, mode: Snapshots = Snapshots.ALL) -> str:
 
 
 def author_of(request: Request) -> Author:
-    return Author(request.principal, request.headers.get("x-client-version"))
+    return Author(request.principal, client_of(request))
 
 
 def source_of(request: Request) -> Source:
-    return Source(principal=request.principal, client=request.headers.get("x-client-version"))
+    return Source(principal=request.principal, client=client_of(request))
+
+
+def client_of(request: Request) -> str | None:
+    """What a client says of itself, as much as is kept: no request fails for its length."""
+    said = request.headers.get("x-client-version")
+    return None if said is None else clip(said, CLIENT_CHARS_MAX)
 
 
 def page_of(items: Sequence[T], request: Request, name_of: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:

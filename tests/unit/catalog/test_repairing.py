@@ -137,6 +137,25 @@ async def test_a_drop_that_was_left_half_done_is_finished():
 
 
 @story
+async def test_a_registration_whose_file_is_gone_is_not_called_finished():
+    ground = Ground()
+    server = await grown(ground)
+    location = (await server.catalog.tables.load(("db",), "a"))[1].location
+    await server.drop("a", "drop")
+    await server.register("a", location, "register")
+    await server.settle()
+    pointer = f"{(await server.load('a')).uuid}.json"
+    for part in (pointer, location.rpartition("/")[2]):
+        for key in objects(ground, part):
+            await ground.store.delete(key)
+    found = await repair(ground.server().catalog)
+    assert found.done == ()
+    (failed,) = found.failed
+    assert failed.startswith("db.a: ")
+    assert location in failed
+
+
+@story
 async def test_a_pointer_or_a_metadata_file_is_never_made_up():
     ground = Ground()
     await grown(ground)

@@ -10,6 +10,7 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import StaticTable
 
+from arco.catalog.policy import LocationPolicy
 from arco.fold.spark_session import Session
 from arco.iceberg.changes import SetProperties
 from arco.iceberg.metadata import TableMetadata
@@ -237,3 +238,18 @@ def test_a_run_that_was_left_is_gone_on_with_by_the_same_command(home: Lake, ses
 def test_nothing_to_do_is_no_run(home: Lake, session: Session) -> None:
     table_of(home, session, 2)
     assert home.run(maintenance(home).start(surveyed(home, maintenance(home)))) is None
+
+
+def test_a_table_outside_the_root_is_rewritten_where_it_is_allowed(home: Lake, session: Session, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    home.policy = LocationPolicy.of([f"file:{outside}"], home.clock, home.entropy)
+    home.catalog = home.another()
+    before = table_of(home, session, 6, location=f"file://{outside}/t")
+    rows = everything(session, before, home)
+    state = maintained(home, session)
+    assert {its.status for its in state.tasks.values()} == {TaskStatus.SUCCEEDED}
+    after = home.load("t")
+    assert everything(session, after, home) == rows
+    assert after.location == f"file://{outside}/t"
+    assert len(home.paths(after)) == 1

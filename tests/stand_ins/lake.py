@@ -51,6 +51,10 @@ class Lake:
         """A new process, which knows nothing."""
         self.catalog = self._open()
 
+    def allowing(self, place: str) -> Catalog:
+        """A process that may also work on tables in a place outside the root."""
+        return self._open(LocationPolicy.of([place], self.clock, self._entropy))
+
     @property
     def inventory(self) -> Inventory:
         return Inventory(self.catalog)

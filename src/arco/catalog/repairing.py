@@ -9,7 +9,8 @@ What is not here cannot be derived: a commit of the chain, a pointer, a metadata
 """
 
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from arco.catalog.spelling import spelled
 from arco.catalog.standing import in_step
 from arco.catalog.verify_chain import Chain, replayed
 from arco.catalog.verify_state import load_state
-from arco.kernel.errors import ArcoError, AskOperator, CorruptObject, NotFound
+from arco.kernel.errors import ArcoError, AskOperator, CorruptObject, NoSuchTable, NoSuchView
 from arco.kernel.limits import UPKEEP_HISTORY_READS_MAX
 from arco.ledger.receipts import Published, decode_receipt
 from arco.storage.findings import Report, nobody
@@ -37,66 +38,84 @@ class Repairs(msgspec.Struct, frozen=True):
     failed: tuple[str, ...] = ()
 
 
+class _Work:
+    """What came of it so far. What is wrong with one table keeps no other from being repaired, and is told once."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self._failed: dict[str, None] = {}
+
+    @property
+    def repairs(self) -> Repairs:
+        return Repairs(tuple(self.done), tuple(self._failed))
+
+    @contextmanager
+    def apart(self, entry: Entry | None = None) -> Iterator[None]:
+        try:
+            yield
+        except ArcoError as error:
+            called = "" if entry is None else f"{spelled(entry.namespace, entry.name)}: "
+            self._failed[called + error.one_line()] = None
+
+
 async def repair(catalog: Catalog) -> Repairs:
     """Make again what can be. Others may write meanwhile: each step holds only for what it looked at."""
-    done: list[str] = []
-    failed: list[str] = []
+    work = _Work()
     for step in (_state, _under_way, _last_receipts, _receipts_below):
-        try:
-            done += await step(catalog)
-        except ArcoError as error:
-            failed.append(error.one_line())
-    return Repairs(tuple(done), tuple(failed))
+        with work.apart():
+            await step(catalog, work)
+    return work.repairs
 
 
-async def _state(catalog: Catalog) -> list[str]:
+async def _state(catalog: Catalog, work: _Work) -> None:
     tier1 = catalog.parts.tier1
     held = await tier1.head.read()
     if held is None or await load_state(tier1.store, held.value, Report()) is not None:
-        return []
+        return
     found = Report()
     commits = await Chain(tier1.store, catalog.parts.scope, held.value, found, nobody).walk()
     rebuilt = None if commits is None else replayed(commits, found, nobody)
     if rebuilt is None or not found.clean:
         raise CorruptObject("the state is damaged and the chain of commits is not whole: it cannot be made again")
     await write_base(tier1, held, rebuilt, catalog.parts.clock, catalog.parts.entropy)
-    return [f"the state of {held.value.sequence:,} commits was made again from their chain"]
+    work.done.append(f"the state of {held.value.sequence:,} commits was made again from their chain")
 
 
 def _live(catalog: Catalog) -> list[Entry]:
     return [one for one in catalog.parts.tier1.names.entries.values() if one.format is Format.ICEBERG]
 
 
-async def _under_way(catalog: Catalog) -> list[str]:
+async def _under_way(catalog: Catalog, work: _Work) -> None:
     await catalog.parts.tier1.current()
-    done = []
     for entry in _live(catalog):
-        pointer = await catalog.parts.pointers.read(entry.uuid)
-        if (pointer is None and entry.start is None) or in_step(entry, pointer):
-            continue
-        relations: Any = catalog.views if entry.kind is Kind.VIEW else catalog.tables
-        with suppress(NotFound):  # it was a drop
-            await relations.load(entry.namespace, entry.name)
-        done.append(f"what was begun with {spelled(entry.namespace, entry.name)} was finished")
-    return done
+        with work.apart(entry):
+            await _finish(catalog, entry, work)
 
 
-async def _last_receipts(catalog: Catalog) -> list[str]:
-    done = []
+async def _finish(catalog: Catalog, entry: Entry, work: _Work) -> None:
+    pointer = await catalog.parts.pointers.read(entry.uuid)
+    if (pointer is None and entry.start is None) or in_step(entry, pointer):
+        return
+    relations: Any = catalog.views if entry.kind is Kind.VIEW else catalog.tables
+    with suppress(NoSuchTable, NoSuchView):  # it was a drop
+        await relations.load(entry.namespace, entry.name)
+    work.done.append(f"what was begun with {spelled(entry.namespace, entry.name)} was finished")
+
+
+async def _last_receipts(catalog: Catalog, work: _Work) -> None:
+    receipts = catalog.parts.receipts
     for entry in _live(catalog):
-        pointer = await catalog.parts.pointers.read(entry.uuid)
-        if pointer is None:
-            continue
-        receipts = catalog.parts.receipts
-        absent = [one for one in pointer.value.published if await receipts.committed(one) is None]
-        if absent:
-            await receipts.ensure_published(pointer.value)
-            numbers = ", ".join(str(one.commit_number) for one in absent)
-            done.append(f"the receipt of commit {numbers} of {spelled(entry.namespace, entry.name)} was written")
-    return done
+        with work.apart(entry):
+            pointer = await catalog.parts.pointers.read(entry.uuid)
+            published = () if pointer is None else pointer.value.published
+            absent = [one for one in published if await receipts.committed(one) is None]
+            if pointer is not None and absent:
+                await receipts.ensure_published(pointer.value)
+                numbers = ", ".join(str(one.commit_number) for one in absent)
+                work.done.append(f"the receipt of commit {numbers} of {spelled(entry.namespace, entry.name)} was written")
 
 
-async def _receipts_below(catalog: Catalog) -> list[str]:
+async def _receipts_below(catalog: Catalog, work: _Work) -> None:
     """Gaps below a table's last swing."""
     numbers: dict[str, set[int]] = defaultdict(set)
     pending: dict[tuple[str, int], list[Published]] = defaultdict(list)
@@ -113,21 +132,29 @@ async def _receipts_below(catalog: Catalog) -> list[str]:
             pending[receipt.table_uuid, receipt.commit.commit_number].append(receipt.commit)
         else:
             numbers[receipt.table_uuid].add(receipt.commit.commit_number)
-    done: list[str] = []
     for entry in _live(catalog):
-        pointer = await catalog.parts.pointers.read(entry.uuid)
-        if pointer is None or not numbers[entry.uuid]:
-            continue
-        missing = [
-            one for one in range(min(numbers[entry.uuid]), pointer.value.commit_number) if one not in numbers[entry.uuid]
-        ]
-        history = await _history(catalog, entry, pointer.value) if missing else set()
-        for number in missing:
-            for commit in pending[entry.uuid, number]:
-                if commit.metadata_location in history:
-                    await catalog.parts.receipts.ensure(Phase.COMMITTED, entry.uuid, commit)
-                    done.append(f"the receipt of commit {number} of {spelled(entry.namespace, entry.name)} was written")
-    return done
+        with work.apart(entry):
+            await _fill(catalog, entry, numbers[entry.uuid], pending, work)
+
+
+async def _fill(
+    catalog: Catalog,
+    entry: Entry,
+    numbers: Collection[int],
+    pending: Mapping[tuple[str, int], Sequence[Published]],
+    work: _Work,
+) -> None:
+    """The gaps of one table, of which receipts of these numbers are there."""
+    pointer = await catalog.parts.pointers.read(entry.uuid)
+    if pointer is None or not numbers:
+        return
+    missing = [one for one in range(min(numbers), pointer.value.commit_number) if one not in numbers]
+    history = await _history(catalog, entry, pointer.value) if missing else set()
+    for number in missing:
+        for commit in pending.get((entry.uuid, number), ()):
+            if commit.metadata_location in history:
+                await catalog.parts.receipts.ensure(Phase.COMMITTED, entry.uuid, commit)
+                work.done.append(f"the receipt of commit {number} of {spelled(entry.namespace, entry.name)} was written")
 
 
 async def _history(catalog: Catalog, entry: Entry, pointer: Pointer) -> set[str]:

@@ -111,8 +111,8 @@ async def _entries(catalog: Catalog, names: Names, report: Report) -> tuple[list
     """Iceberg tables and views that have a name, and those that can be restored."""
     live = [entry for entry in names.entries.values() if entry.format is Format.ICEBERG]
     live += await _decided(catalog, names, report)
-    # What is to be purged may be gone in part already, and what was unregistered is for its next owner to look at.
-    restorable = [one for one in names.dropped.values() if not one.purge and not one.unregistered]
+    # What is to be purged is whole until tier 1 forgets it; what was unregistered is for its next owner to look at.
+    restorable = [one for one in names.dropped.values() if not one.unregistered]
     kept = [one.entry for one in restorable if one.entry.format is Format.ICEBERG]
     return live, kept
 

@@ -239,8 +239,8 @@ class Heads:
                 return root
             # After the root, never before: what is read now is at least as new as what the root names.
             links = await self._links()
-            if root.manifest is not None and _cut(links) == root.manifest.heads:
-                return root
+            if _cut(links) == (() if root.manifest is None else root.manifest.heads):
+                return root  # also where nothing was folded yet: there is nothing to name
             manifest = RootManifest(format=ROOT_FORMAT, heads=_cut(links), **self.place(root, None))
             published = await self.publish(root, manifest)
             if published is not None:

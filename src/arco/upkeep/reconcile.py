@@ -48,7 +48,7 @@ async def _reconcile(sweep: Sweep, entry: Entry, since_ms: int) -> None:
             sweep.keep("being dropped or registered: whoever meets it finishes it")
             return
         completed = await _complete(sweep, pointer.value)
-        missing = await _missing(sweep, pointer.value, since_ms) if entry.kind is Kind.TABLE else []
+        missing = await _missing(sweep, entry, pointer.value, since_ms) if entry.kind is Kind.TABLE else []
     except ArcoError as error:
         sweep.keep("it cannot be read")
         sweep.tell(error)
@@ -87,13 +87,13 @@ async def _complete(sweep: Sweep, pointer: Pointer) -> int:
     return len(absent)
 
 
-async def _missing(sweep: Sweep, pointer: Pointer, since_ms: int) -> list[int]:
+async def _missing(sweep: Sweep, entry: Entry, pointer: Pointer, since_ms: int) -> list[int]:
     """The commits since the last pass that are in the table's log and have no receipt.
 
     Receipts are collected oldest first, and none within a day: so one that is gone is missing if it is younger than that, or if
     one of a commit before it is still there.
     """
-    logged = await _logged(sweep, pointer.metadata_location)
+    logged = await _logged(sweep, entry, pointer.metadata_location)
     missing: list[int] = []
     for place, one in enumerate(logged):
         if one.at_ms < since_ms or await one.has_receipt(sweep):
@@ -116,13 +116,17 @@ class _Logged:
         return await sweep.parts.receipts.exists(self.location, self.number, self.at_ms)
 
 
-async def _logged(sweep: Sweep, location: str) -> list[_Logged]:
+async def _logged(sweep: Sweep, entry: Entry, location: str) -> list[_Logged]:
+    """The commits in a table's log that were made here: what was before its registration has its receipts where it was made."""
     try:
         metadata = Tables().decode(await sweep.parts.files.read(location), location)
     except NotFound as gone:
         raise NotFound(f"{location} is gone", hint="run arco verify") from gone
     found = [(str(one["metadata-file"]), int(one["timestamp-ms"])) for one in metadata.document.get("metadata-log", [])]
-    return [_Logged(number, file, at_ms) for file, at_ms in found if (number := number_of(file)) is not None]
+    start = None if entry.start is None else entry.start.metadata_location
+    begun = [place for place, (file, _) in enumerate([*found, (location, 0)]) if file == start]
+    here = found[begun[-1] + 1 :] if begun else found
+    return [_Logged(number, file, at_ms) for file, at_ms in here if (number := number_of(file)) is not None]
 
 
 async def _last_pass_ms(sweep: Sweep) -> int:

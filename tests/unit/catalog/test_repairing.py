@@ -1,12 +1,14 @@
 """`verify --repair` makes again what can be derived, byte for byte, and leaves alone what cannot."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.repairing import repair
 from arco.catalog.verify import verify
+from arco.kernel.errors import Unavailable
 from arco.kernel.limits import VERIFY_READ_AHEAD_MAX
 from arco.storage.port import Always, ObjectInfo
 from unit.catalog.ground import COMMIT, METADATA, POINTER, RECEIPT, Ground, Server, story
@@ -135,6 +137,25 @@ async def test_a_drop_that_was_left_half_done_is_finished():
 
 
 @story
+async def test_a_registration_whose_file_is_gone_is_not_called_finished():
+    ground = Ground()
+    server = await grown(ground)
+    location = (await server.catalog.tables.load(("db",), "a"))[1].location
+    await server.drop("a", "drop")
+    await server.register("a", location, "register")
+    await server.settle()
+    pointer = f"{(await server.load('a')).uuid}.json"
+    for part in (pointer, location.rpartition("/")[2]):
+        for key in objects(ground, part):
+            await ground.store.delete(key)
+    found = await repair(ground.server().catalog)
+    assert found.done == ()
+    (failed,) = found.failed
+    assert failed.startswith("db.a: ")
+    assert location in failed
+
+
+@story
 async def test_a_pointer_or_a_metadata_file_is_never_made_up():
     ground = Ground()
     await grown(ground)
@@ -144,6 +165,56 @@ async def test_a_pointer_or_a_metadata_file_is_never_made_up():
     found = await repair(ground.server().catalog)
     assert found.done == ()
     assert set(await findings(ground)) == {"pointer_missing"}
+
+
+@story
+async def test_a_table_that_cannot_be_read_keeps_no_other_from_being_repaired_and_is_told_once():
+    ground = Ground()
+    server = ground.server()
+    await server.found("a", "b", "c")
+    for name in "abc":
+        for number in range(3):
+            await server.commit(name, f"{number} of {name}")
+            await server.settle()
+    before = objects(ground, RECEIPT)
+    for key, data in before.items():
+        if '"commit_number":1' in data.decode() or '"commit_number":3' in data.decode():
+            await ground.store.delete(key)
+    first = await server.load("a")
+    (bad,) = [key for key in objects(ground, POINTER) if first.uuid in key]
+    await ground.store.put(bad, b"{broken", Always())
+    found = await repair(ground.server().catalog)
+    assert sorted(text.partition(" was")[0] for text in found.done) == [
+        f"the receipt of commit {number} of db.{name}" for number in (1, 3) for name in "bc"
+    ]
+    (failed,) = found.failed
+    assert failed.startswith("db.a: ")
+    assert bad in failed
+    assert len(objects(ground, RECEIPT)) == len(before) - 2, "those of the table that cannot be read"
+
+
+@story
+async def test_what_was_repaired_before_a_step_came_to_its_end_is_told():
+    ground = Ground()
+    server = await grown(ground)
+    for key, data in objects(ground, RECEIPT).items():
+        if '"commit_number":2' in data.decode() or '"commit_number":3' in data.decode():
+            await ground.store.delete(key)
+    repairing = ground.server()
+    ensure, written = repairing.ws.receipts.ensure, 0
+
+    async def second_fails(*arguments: Any) -> None:
+        nonlocal written
+        written += 1
+        if written == 2:
+            raise Unavailable("the store is gone")
+        await ensure(*arguments)
+
+    repairing.ws.receipts.ensure = second_fails
+    found = await repair(repairing.catalog)
+    assert found.done == ("the receipt of commit 2 of db.a was written",)
+    assert [text.partition(": ")[0] for text in found.failed] == ["db.a"]
+    assert (await server.load("a")).name == "a"
 
 
 # Down to the files

@@ -155,6 +155,16 @@ def test_verify_repairs_what_can_be_derived(arco: Shell, lake: Path) -> None:
     assert arco("verify", "--repair", "--json").json["repaired"] == []
 
 
+def test_a_repair_of_what_is_whole_writes_nothing_at_all(arco: Shell, lake: Path) -> None:
+    def contents() -> dict[str, tuple[bytes, int]]:
+        return {name: ((lake / name).read_bytes(), (lake / name).stat().st_mtime_ns) for name in objects(lake)}
+
+    before = contents()
+    ended = arco("verify", "--repair")
+    assert (ended.code, "nothing to repair" in ended.out) == (0, True)
+    assert contents() == before
+
+
 def test_where_every_job_failed_nobody_says_that_there_is_nothing_to_do(arco: Shell, lake: Path) -> None:
     manifest = lake / "default/default/_catalog/manifests/catalog.manifest.json"
     manifest.write_text("{nope")

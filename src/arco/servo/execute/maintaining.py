@@ -6,16 +6,17 @@ how anything is shown.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.model import Entry, Levels
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_threads import SparkThreads
-from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import ArcoError
+from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput, NoSuchTable, NotFound
 from arco.kernel.fingerprint import fingerprint
+from arco.kernel.ids import clip
 from arco.ledger.run_entries import OnFailure, Trigger
 from arco.ledger.run_state import RunState
 from arco.servo.execute.file_access import file_io
@@ -39,17 +40,23 @@ from arco.servo.schedule.starting import RunRequest, Started, start_run
 
 MODE = "maintain"
 _STARTS_MAX = 100
+_LOOK = "run arco verify"
+_REACH = "pass --allow-location for its folder, or the --root it was made under"
 
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """A table, and what is worth to be rewritten of it; or why nothing of it can be."""
+    """A table, and what is worth to be rewritten of it. `refused`: why nothing of it can be. `unread`: why nobody knows."""
 
-    name: str
     entry: Entry
-    metadata: TableMetadata
-    rewriting: Rewriting
+    snapshot_id: int | None = None
+    rewriting: Rewriting = field(default_factory=Rewriting)
     refused: str | None = None
+    unread: ArcoError | None = None
+
+    @property
+    def name(self) -> str:
+        return self.entry.full_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +71,32 @@ class Maintenance:
     observer: Observer = field(default_factory=NoObserver)
 
     async def survey(self, entries: Sequence[Entry]) -> list[Surveyed]:
-        """What there is to do. Nothing is written, and no Spark is started."""
+        """What there is to do. Nothing is written, and no Spark is started. No table keeps another from being looked at."""
         return [await self._surveyed(entry) for entry in entries]
 
     async def _surveyed(self, entry: Entry) -> Surveyed:
-        _, base = await self.catalog.tables.load(entry.namespace, entry.name)
-        table = base.metadata
+        try:
+            return await self._looked_at(entry)
+        except NoSuchTable as gone:
+            return Surveyed(entry, refused=gone.one_line())
+        except ArcoError as error:
+            return Surveyed(entry, unread=error)
+        except Exception as error:  # noqa: BLE001 - whatever files that are damaged or gone lead PyIceberg to
+            why = f"its files cannot be read: {type(error).__name__}: {clip(str(error), 300)}"
+            return Surveyed(entry, unread=CorruptObject(why, hint=_LOOK))
+
+    async def _looked_at(self, entry: Entry) -> Surveyed:
+        with _reaching():
+            _, base = await self.catalog.tables.load(entry.namespace, entry.name)
+            table = base.metadata
+            manifests = await TableFiles(self.catalog.parts).manifests(state_of(table))
         try:
             refuse_other_formats(table)
-            io = file_io(self.options)
-            found = files_to_rewrite(table, io, self.files_min)
-            manifests = await TableFiles(self.catalog.parts).manifests(state_of(table))
+            found = files_to_rewrite(table, file_io(self.options), self.files_min)
             chosen = manifests_to_merge(table, manifests, self.files_min)
-        except ArcoError as error:
-            return Surveyed(entry.full_name, entry, table, Rewriting(), error.one_line())
-        return Surveyed(entry.full_name, entry, table, Rewriting(found.groups, chosen, found.left))
+        except InvalidInput as error:
+            return Surveyed(entry, refused=error.one_line())
+        return Surveyed(entry, table.current_snapshot_id, Rewriting(found.groups, chosen, found.left))
 
     async def start(self, surveyed: Sequence[Surveyed]) -> Started | None:
         """A run of what there is to do; None if there is nothing."""
@@ -124,6 +142,19 @@ class Maintenance:
             await appender.close()
 
 
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Metadata outside the root is read only where somebody allows it; what else is wrong is looked into by name."""
+    try:
+        yield
+    except NoSuchTable:
+        raise
+    except InvalidInput as error:
+        raise InvalidInput(error.message, hint=_REACH) from error
+    except NotFound as error:
+        raise NotFound(error.message, hint=_LOOK) from error
+
+
 def _plan(surveyed: Sequence[Surveyed]) -> Plan:
     tasks = tuple(task for one in surveyed for task in _tasks(one))
     spec = PlanSpec(
@@ -150,17 +181,20 @@ def _tasks(one: Surveyed) -> list[PlannedTask]:
 def _task(one: Surveyed, kind: str, stage: int, depends_on: tuple[str, ...], groups: Sequence[Group]) -> PlannedTask:
     files = tuple(file.location for group in groups for file in group.files)
     paths = files or tuple(manifest.manifest_path for manifest in one.rewriting.manifests)
-    snapshot = one.metadata.current_snapshot_id
     reasons = tuple(dict.fromkeys(group.why for group in groups)) or (f"{len(paths)} small manifests",)
     return PlannedTask(
-        id=f"task_{fingerprint('maintain', one.entry.uuid, kind, str(snapshot), *paths)[:16]}",
+        id=f"task_{fingerprint('maintain', one.entry.uuid, kind, str(one.snapshot_id), *paths)[:16]}",
         asset=one.name,
         partitions=[],
         partition_count=max(1, len(groups)),
         stage=stage,
         priority=0,
         depends_on=depends_on,
-        inputs=(PlannedInput(parameter=kind, kind=kind, asset=one.name, partitions=[], snapshot_id=snapshot, files=paths),),
+        inputs=(
+            PlannedInput(
+                parameter=kind, kind=kind, asset=one.name, partitions=[], snapshot_id=one.snapshot_id, files=paths
+            ),
+        ),
         because=tuple(Because(reason=kind, detail=why, partitions=[]) for why in reasons),
         estimate=Estimate(
             partitions=len(groups),

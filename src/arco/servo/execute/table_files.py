@@ -13,7 +13,7 @@ from arco.catalog.workspace import Workspace
 from arco.iceberg import manifest_files
 from arco.kernel.errors import BrokenInvariant, OutcomeUnknown
 from arco.kernel.ids import clip
-from arco.servo.execute.located import key_of, read_located
+from arco.servo.execute.located import read_located
 from arco.servo.execute.table_state import TableState
 from arco.storage.port import Absent, Landed, Lost
 from arco.storage.readback import put_settled
@@ -52,8 +52,9 @@ class TableFiles:
         await asyncio.gather(*(self._write(location, data) for location, data in files.items()))
 
     async def _write(self, location: str, data: bytes) -> None:
-        store, clock, entropy = self._ws.tier1.store, self._ws.clock, self._ws.entropy
-        match await put_settled(store, key_of(self._ws, location), data, Absent(), clock=clock, entropy=entropy):
+        clock, entropy = self._ws.clock, self._ws.entropy
+        store, key = self._ws.files.where(location)
+        match await put_settled(store, key, data, Absent(), clock=clock, entropy=entropy):
             case Landed():
                 return
             case Lost(reason):

@@ -26,6 +26,7 @@ from arco.surface.cli.run_display import RunDisplay
 from arco.surface.cli.settings import load_settings
 
 _GROUPS_SHOWN_MAX = 20
+EXIT_UNREAD = 1
 
 
 async def maintain(
@@ -39,15 +40,12 @@ async def maintain(
         entries = await _entries(at, tables)
         work = Maintenance(catalog=at.catalog, options=settings.known, by=at.author.principal, files_min=files_min)
         surveyed = await work.survey(entries)
-        if dry_run:
-            _print_survey(surveyed, json=json)
-            return 0
         if not everything:
-            _refuse(surveyed)
-        started = await work.start(surveyed)
+            _refuse(surveyed, dry_run=dry_run)
+        started = None if dry_run else await work.start(surveyed)
         if started is None:
             _print_survey(surveyed, json=json)
-            return 0
+            return _told(surveyed, json=json)
         log = Path(tempfile.gettempdir()) / "arco-maintain-spark.log"
         words = spark_words(where.folder)
         home = SparkHome(
@@ -65,7 +63,7 @@ async def maintain(
         finally:
             await home.stop()
         _print_done(str(started.log.run), started.plan.spec.tasks, surveyed, state, json=json)
-        return exit_code(its.status.value for its in state.tasks.values())
+        return exit_code(its.status.value for its in state.tasks.values()) or _told(surveyed, json=json)
 
 
 async def _entries(at: Opened, tables: Sequence[str]) -> list[Entry]:
@@ -76,11 +74,21 @@ async def _entries(at: Opened, tables: Sequence[str]) -> list[Entry]:
     return sorted(every, key=lambda one: one.full_name)
 
 
-def _refuse(surveyed: Sequence[Surveyed]) -> None:
+def _refuse(surveyed: Sequence[Surveyed], *, dry_run: bool) -> None:
     """Whoever names a table hears that it cannot be rewritten before anything is done for the others."""
-    refused = [one for one in surveyed if one.refused]
-    if refused:
-        raise InvalidInput(f"{refused[0].name}: {refused[0].refused}")
+    for one in surveyed:
+        if one.unread is not None:
+            raise InvalidInput(f"{one.name}: {one.unread.message}", hint=one.unread.hint) from one.unread
+        if one.refused and not dry_run:
+            raise InvalidInput(f"{one.name}: {one.refused}", hint="")
+
+
+def _told(surveyed: Sequence[Surveyed], *, json: bool) -> int:
+    """Which of all tables could not be looked at: the exit code that it makes."""
+    unread = [f"{one.name}: {one.unread.one_line()}" for one in surveyed if one.unread is not None]
+    for text in unread if not json else ():
+        say_aside(f"arco: {text}")
+    return EXIT_UNREAD if unread else 0
 
 
 def _said(task: PlannedTask) -> str:
@@ -100,9 +108,11 @@ def _print_survey(surveyed: Sequence[Surveyed], *, json: bool) -> None:
             one.refused or ", ".join(f"{count:,} {why}" for why, count in one.rewriting.left.items()),
         )
         for one in surveyed
+        if one.unread is None
     ]
     if not any(not one.rewriting.is_empty or one.refused for one in surveyed):
-        say("there is nothing that would be worth rewriting")
+        if len(rows) == len(surveyed):
+            say("there is nothing that would be worth rewriting")
         return
     print_grid(("TABLE", "FILES", "SIZE", "MANIFESTS", "STAYS AS IT IS"), rows, folds=(4,))
     for one in surveyed:
@@ -131,6 +141,7 @@ def _document(one: Surveyed) -> dict[str, Any]:
         "manifests": manifests,
         "left": dict(one.rewriting.left),
         "refused": one.refused,
+        "unread": None if one.unread is None else one.unread.one_line(),
     }
 
 
@@ -140,7 +151,9 @@ def _print_done(
     done = [_task_document(task, state) for task in tasks]
     if json:
         refused = {one.name: one.refused for one in surveyed if one.refused}
-        print_json({"run": run, "status": state.run.status.value, "tasks": done, "refused": refused})
+        unread = {one.name: one.unread.one_line() for one in surveyed if one.unread is not None}
+        status = state.run.status.value
+        print_json({"run": run, "status": status, "tasks": done, "refused": refused, "unread": unread})
         return
     for one in surveyed:
         if one.refused:

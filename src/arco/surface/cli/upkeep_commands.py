@@ -112,6 +112,7 @@ def maintain(  # noqa: PLR0913, PLR0917 - one parameter a flag
     root: Root = None,
     option: Options = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
+    allow_location: AllowLocation = None,
 ) -> None:
     """Rewrite small files and manifests of tables, on Spark: the same rows in fewer files.
 
@@ -120,7 +121,7 @@ def maintain(  # noqa: PLR0913, PLR0917 - one parameter a flag
     the snapshots that name them, until those expire (arco upkeep). One that is killed is gone on with by the same command.
 
     Exits 1 if a task failed. A table that is named and cannot be rewritten is refused before anything is done; with --all it is
-    left as it is, and said.
+    left as it is, and said; if it could not even be looked at, the others are rewritten and the exit code is 1.
 
     Examples:
 
@@ -129,7 +130,7 @@ def maintain(  # noqa: PLR0913, PLR0917 - one parameter a flag
       arco maintain --all
     """
     running, command = import_module("arco.surface.cli.running"), import_module("arco.surface.cli.maintaining")
-    where = Where.of(root, option, warehouse)
+    where = Where.of(root, option, warehouse, allow_location)
     going = command.maintain(
         where, tables or [], everything=everything, files_min=min_files, master=spark, dry_run=dry_run, json=json
     )

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.manifest import DataFileContent
 
+from arco.catalog.catalog import Catalog
+from arco.catalog.policy import LocationPolicy
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, PartitionsTouched
 from arco.servo.execute.located import read_located
@@ -13,6 +15,7 @@ from arco.servo.execute.publish import Publisher
 from arco.servo.execute.rewriting import manifests_to_merge, refuse_other_formats, target_bytes
 from arco.servo.execute.scans import plan_scan
 from arco.servo.execute.snapshots import Compact, MergeManifests, ReplaceAll
+from arco.servo.execute.table_files import TableFiles
 from arco.servo.execute.table_state import state_of
 from fixtures.servo.deletes import commit_deletes
 from fixtures.servo.lake import Lake, data_file
@@ -36,6 +39,20 @@ def appended(lake: Lake, count: int = 3, first: int = 0) -> TableMetadata:
 
 def of_files(table: TableMetadata, *numbers: int) -> Compact:
     return Compact(frozenset(f"{table.location}/data/{number}.parquet" for number in numbers))
+
+
+def test_files_of_a_table_at_an_allowed_place_are_read_and_written_there(lake: Lake, tmp_path: Path) -> None:
+    allowed = LocationPolicy.of([f"file:{tmp_path}"], lake.clock, lake.entropy)
+    scope = lake.catalog.parts.scope
+    parts = Catalog.open(lake.store, lake.root, scope, lake.clock, lake.entropy, allowed).parts
+    location = f"file://{tmp_path}/t/metadata/m0.avro"
+    lake.run(TableFiles(parts).write({location: b"manifest"}))
+    assert (tmp_path / "t/metadata/m0.avro").read_bytes() == b"manifest"
+    assert lake.run(read_located(parts, location)) == b"manifest"
+    with pytest.raises(InvalidInput, match="outside the root"):
+        lake.run(TableFiles(lake.catalog.parts).write({location: b"manifest"}))
+    with pytest.raises(InvalidInput, match="outside the root"):
+        lake.run(read_located(lake.catalog.parts, location))
 
 
 def manifests(lake: Lake) -> list[str]:

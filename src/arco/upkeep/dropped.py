@@ -82,7 +82,7 @@ async def purge(sweep: Sweep, dropped: Dropped) -> None:
 
 async def _forbids_it(sweep: Sweep, entry: Entry, location: str) -> bool:
     """Whether files would go that the table itself says are to stay."""
-    if entry.kind is not Kind.TABLE or own_folder(sweep.parts.locations, entry.uuid, location) is None:
+    if entry.kind is not Kind.TABLE or own_folder(sweep.parts, entry.uuid, location) is None:
         return False
     data = await sweep.parts.files.fetch(location)
     return data is not None and forbids_garbage(Tables().decode(data, location))

@@ -43,7 +43,7 @@ async def collect(sweep: Sweep) -> None:
     places: Places | None = None
     async for table in maintained(sweep, EXPIRE_SNAPSHOTS, ORPHAN_FILES):
         places = places or Places((await sweep.parts.tier1.current()).names, sweep.parts.locations)
-        folder = own_folder(sweep.parts.locations, table.entry.uuid, table.pointer.value.metadata_location)
+        folder = own_folder(sweep.parts, table.entry.uuid, table.pointer.value.metadata_location)
         if folder is None or table.pointer.value.created_by == STARTED:
             sweep.keep("its table lies elsewhere, or was registered: its files are left alone")
         elif not places.is_alone(folder, table.entry.uuid):

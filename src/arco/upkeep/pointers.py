@@ -1,6 +1,6 @@
 """Pointers without a name: creations that were given up half way, and tables that were purged.
 
-    never named, its identity says its time   files, then the pointer: that identity can never be created any more
+    never named, made before the boundary     files, then the pointer: that identity can never be created any more
     never named, any other identity           buried: whoever comes with the same identity again finds it taken
     a tombstone without a name                its table was purged: the files go, the tombstone stays
     one of a table that was unregistered      its files are not Arco's any more: everything stays
@@ -14,7 +14,7 @@ import msgspec
 
 from arco.catalog.names import Names
 from arco.catalog.pointer import GRAVE, Pointer, Tombstone
-from arco.kernel.ids import TableUuid, is_uuid7
+from arco.kernel.ids import TableUuid
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held
 from arco.storage.keys import PointerKey
@@ -75,7 +75,7 @@ class _Nameless:
             await self._never_named(entry, pointer)
 
     async def _never_named(self, entry: Listed, pointer: Held[Pointer]) -> None:
-        if not is_uuid7(TableUuid(pointer.value.table_uuid)):
+        if not self._sweep.is_below_boundary(pointer.value.table_uuid):
             await self._bury(pointer)
             self._sweep.keep("buried: its identity stays taken")
         elif await self._empty(pointer.value, "of a table that was never created"):

@@ -20,6 +20,7 @@ from arco.fold.consumed import ConsumedLists
 from arco.fold.heads import Heads
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import ArcoError, InvalidInput, RetryLater
+from arco.kernel.ids import time_said
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_DELETES_MAX, UPKEEP_GRACE_S
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
@@ -134,9 +135,22 @@ class Sweep:
         what it shows is what would go if nobody came between.
         """
         if not self.dry_run:
-            await raise_boundary(self.parts.tier1, self.now_ms - (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000)
+            await raise_boundary(self.parts.tier1, self._boundary_ms)
             reach("upkeep.boundary_raised")
         return (await self.parts.tier1.current()).names
+
+    def is_below_boundary(self, uuid: str) -> bool:
+        """Whether an identity says that it was made before that boundary: no creation can give it a name any more.
+
+        Clients choose identities too, of any version and by any clock: one that says no time, or one that has not come, is
+        refused by no boundary.
+        """
+        made_ms = time_said(uuid)
+        return made_ms is not None and made_ms < self._boundary_ms
+
+    @property
+    def _boundary_ms(self) -> int:
+        return self.now_ms - (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000
 
     # Deleting
 

@@ -61,8 +61,8 @@ async def purge(sweep: Sweep, dropped: Dropped) -> None:
     if await _forbids_it(sweep, entry, location):
         sweep.keep(FORBIDDEN)
         return
-    sweep.tally.changed += 1
     if sweep.dry_run:
+        sweep.tally.changed += 1
         places = Places(sweep.parts.tier1.names, sweep.parts.locations)
         await empty_own_folder(sweep, places, entry.uuid, location, "of a table that would be purged")
         age_days = (sweep.now_ms - dropped.dropped_ms) // 86_400_000
@@ -73,9 +73,9 @@ async def purge(sweep: Sweep, dropped: Dropped) -> None:
     try:
         operation = Purge(key_hash=key, uuid=entry.uuid, drop_id=dropped.drop_id)
         await sweep.parts.committer.submit(operation, since=since, author=AUTHOR)
+        sweep.tally.changed += 1
     except NotFound:
         # Restored meanwhile, or purged by another.
-        sweep.tally.changed -= 1
         sweep.keep("it was restored or purged by others meanwhile")
     reach("upkeep.purged")
 

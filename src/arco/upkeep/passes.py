@@ -73,7 +73,10 @@ def _note(setting: Setting, job: Job) -> str:
 
 
 async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaitable[None]]) -> Report:
-    """One job, by the store's time of its beginning. What it had done when it failed is in the report too."""
+    """One job, by the store's time of its beginning. What it had done when it failed is in the report too.
+
+    What it had decided about when it failed goes: it was proved to be garbage, whatever was wrong with what came next.
+    """
     sweep: Sweep | None = None
     try:
         sweep = Sweep(setting, kind, await store_now_ms(setting.store, setting.scope))
@@ -84,6 +87,8 @@ async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaita
         failed = error.one_line()
         if sweep is None:
             return Report(kind=kind, dry_run=setting.dry_run, failed=failed)
+        with suppress(ArcoError):
+            await sweep.settle()
         return sweep.tally.report(failed)
 
 

@@ -72,7 +72,7 @@ class Sweep:
         self.tally = Tally(kind, dry_run=setting.dry_run)
         self.heads = Heads(self.store, self.scope, parts.clock, parts.entropy)
         self.lists = ConsumedLists(self.store, self.scope, parts.clock, parts.entropy)
-        self._leaving: list[Listed] = []
+        self._leaving: list[tuple[Listed, str]] = []
 
     # Looking
 
@@ -156,10 +156,10 @@ class Sweep:
 
     async def remove(self, entry: Listed, why: str) -> None:
         """Take one object away. Some go side by side: `settle` waits for the last of them."""
-        self.tally.gone(entry, self.age_s(entry), why)
         if self.dry_run:
+            self.tally.gone(entry, self.age_s(entry), why)
             return
-        self._leaving.append(entry)
+        self._leaving.append((entry, why))
         if len(self._leaving) >= UPKEEP_DELETES_MAX:
             await self.settle()
 
@@ -172,5 +172,13 @@ class Sweep:
         """Until everything that was removed is gone: before what depends on that, and at the end of a job."""
         leaving, self._leaving = self._leaving, []
         if leaving:
-            await asyncio.gather(*(self.store.delete(entry.key) for entry in leaving))
+            # All are waited for, also where one fails: what the report counts is what went.
+            ends = await asyncio.gather(*(self._delete(entry, why) for entry, why in leaving), return_exceptions=True)
+            for error in ends:
+                if error is not None:
+                    raise error
             reach("upkeep.deleted")
+
+    async def _delete(self, entry: Listed, why: str) -> None:
+        await self.store.delete(entry.key)
+        self.tally.gone(entry, self.age_s(entry), why)

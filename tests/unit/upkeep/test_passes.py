@@ -6,15 +6,16 @@ import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidInput, Unavailable
 from arco.ledger.audit_events import UpkeepCompleted
 from arco.ledger.reading import events
 from arco.storage.keys import Domain
 from arco.storage.local import LocalStore
 from arco.storage.port import Absent
+from arco.upkeep import markers
 from arco.upkeep.jobs import JOBS
-from arco.upkeep.passes import due, jobs_named, upkeep_pass
-from arco.upkeep.sweep import Setting
+from arco.upkeep.passes import due, jobs_named, run_job, upkeep_pass
+from arco.upkeep.sweep import Setting, Sweep
 from stand_ins.hand_clock import HandClock
 from unit.catalog.ground import MARKER, METADATA, SCOPE, story
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
@@ -116,6 +117,41 @@ async def test_a_job_that_fails_says_so_and_the_others_are_done():
     reports = {one.kind: one for one in await upkeep_pass(Setting(keeper.ws))}
     assert reports["staged"].failed is not None
     assert reports["markers"].deleted == 41
+
+
+@story
+async def test_what_a_job_that_fails_says_of_itself_is_what_went():
+    """Deletions go side by side, and the last of them wait for more when a listing fails."""
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    before = ground.objects(MARKER)
+    keeper = ground.server()
+    keeper.line.fail("delete", MARKER)
+    (report,) = await upkeep_pass(Setting(keeper.ws), jobs_named(["markers"]))
+    assert report.failed is not None
+    assert 0 < report.deleted < len(before)
+    assert report.deleted == len(before) - len(ground.objects(MARKER)) == sum(report.why.values())
+
+
+@story
+async def test_what_a_job_had_decided_about_when_it_failed_goes():
+    """A listing that fails at the same place every day must not keep what comes before it for ever."""
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await server.settle()
+    ground.later(100 * DAY_S)
+    before = len(ground.objects(MARKER))
+
+    async def collect(sweep: Sweep) -> None:
+        await markers.collect(sweep)
+        raise Unavailable("the store is away")
+
+    report = await run_job(Setting(ground.server().ws), "markers", collect)
+    assert report.failed is not None
+    assert not ground.objects(MARKER)
+    assert report.deleted == before == 1
 
 
 @story

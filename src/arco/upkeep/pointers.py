@@ -15,16 +15,13 @@ import msgspec
 from arco.catalog.names import Names
 from arco.catalog.pointer import GRAVE, Pointer, Tombstone
 from arco.kernel.ids import TableUuid
-from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held
 from arco.storage.keys import PointerKey
 from arco.storage.port import Listed
-from arco.upkeep.dropped import UNREGISTERED
+from arco.upkeep.dropped import NAMELESS_KEPT_S, UNREGISTERED
 from arco.upkeep.own_files import empty_own_folder
 from arco.upkeep.places import Places, is_named
 from arco.upkeep.sweep import STRANGE, YOUNG, Sweep
-
-_KEPT_S = UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
 
 
 async def collect(sweep: Sweep) -> None:
@@ -35,7 +32,7 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep(STRANGE)
         elif is_named(known, key.table):
             sweep.keep("its table has a name, or can be restored")
-        elif not sweep.is_older(entry, _KEPT_S):
+        elif not sweep.is_older(entry, NAMELESS_KEPT_S):
             sweep.keep(YOUNG)
         else:
             nameless = nameless or _Nameless(sweep, await sweep.names_after_boundary())

@@ -26,7 +26,7 @@ from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.storage.keys import Key, parse, prefix_of
 from arco.storage.paging import walk
-from arco.storage.port import Listed, ObjectStore
+from arco.storage.port import Listed, ObjectInfo, ObjectStore
 from arco.upkeep.report import Tally
 
 T = TypeVar("T")
@@ -93,10 +93,10 @@ class Sweep:
             self.tally.looked_at += 1
             yield entry
 
-    def age_s(self, entry: Listed) -> int:
+    def age_s(self, entry: Listed | ObjectInfo) -> int:
         return max(0, self.now_ms - entry.modified_ms) // 1000
 
-    def is_older(self, entry: Listed, seconds: float) -> bool:
+    def is_older(self, entry: Listed | ObjectInfo, seconds: float) -> bool:
         """Whether an object was last written so long ago, by the store's clock on both sides."""
         return self.now_ms - entry.modified_ms > seconds * 1000
 

@@ -381,6 +381,28 @@ async def test_a_purge_that_stopped_half_way_is_finished_by_the_next():
 
 
 @story
+async def test_a_dry_run_of_a_purge_says_what_the_real_one_does_and_when_the_files_go():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    ground.later(3 * DAY_S)
+    uuid = await dropped_for_good(server, "a")
+    ground.later(2 * HOUR_S)
+    dry = await purge(Setting(ground.server().ws, dry_run=True), HOUR_S)
+    real = await purge(Setting(ground.server().ws), HOUR_S)
+    assert sum(one.deleted for one in dry) == sum(one.deleted for one in real) == 0
+    said = "files of db.a stay for 24 more hours, and go with the upkeep that comes then"
+    assert said in dry[0].notes
+    assert real[0].notes == (said,)
+    ground.later(23 * HOUR_S)
+    await ground.upkeep("pointers")
+    assert ground.objects(f"-{uuid}/")
+    ground.later(HOUR_S)
+    assert (await ground.upkeep("pointers"))["pointers"].deleted == 1
+    assert not ground.objects(f"-{uuid}/")
+
+
+@story
 async def test_trap_t8_a_folder_that_another_table_lies_in_is_not_swept():
     ground = UpkeepGround()
     server = ground.server()

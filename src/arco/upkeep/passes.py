@@ -53,8 +53,11 @@ async def upkeep_pass(
 async def due(setting: Setting, jobs: Sequence[Job] = JOBS) -> tuple[Job, ...]:
     """The jobs that have to be done again, for those who go on and on: some read much, and once in their rhythm is enough.
 
+    Tables that somebody asks for are due each time: the note speaks of those that ask for themselves, and is another's perhaps.
     Nothing depends on the note: a job that is done too often, or a little late, does no harm.
     """
+    if setting.asked:
+        return tuple(jobs)
     return tuple([job for job in jobs if not await _is_done(setting, job)])
 
 

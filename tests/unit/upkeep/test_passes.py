@@ -209,6 +209,18 @@ async def test_upkeep_of_one_table_is_not_taken_for_that_of_all():
 
 
 @story
+async def test_tables_that_somebody_asks_for_do_not_wait_for_the_daily_look_of_a_server():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await ground.upkeep()
+    asked = Setting(server.ws, asked=frozenset({(await server.load("a")).uuid}))
+    jobs = jobs_named(["files"])
+    assert await due(Setting(server.ws), jobs) == ()
+    assert await due(asked, jobs) == jobs
+
+
+@story
 async def test_a_store_that_is_away_for_a_moment_ends_no_pass_and_keeps_no_job_from_its_work():
     ground = UpkeepGround()
     await litter(ground)

@@ -175,8 +175,9 @@ def test_a_kind_that_is_not_there_is_refused():
     assert jobs_named([]) == JOBS
 
 
-def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
-    """Which is whose, the local store knows; upkeep only asks it."""
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_temporaries_of_the_dead_are_told_though_they_went_with_the_first_write(tmp_path, dry_run):
+    """Which is whose, the local store knows; upkeep only asks it. What a dry run writes to ask for the time is such a write."""
 
     async def tell() -> None:
         ground = UpkeepGround()
@@ -187,11 +188,15 @@ def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
         (tmp_path / ".arco" / "tmp" / "dead.lock").write_bytes(b"")
         parts = Catalog.open(store, f"file://{tmp_path}", SCOPE, ground.clock, SeededEntropy(2)).parts
         try:
-            (report,) = await upkeep_pass(Setting(parts), jobs_named(["temporaries"]))
+            (report,) = await upkeep_pass(Setting(parts, dry_run=dry_run), jobs_named(["temporaries"]))
+            (again,) = await upkeep_pass(Setting(parts, dry_run=dry_run), jobs_named(["temporaries"]))
         finally:
             await store.close()
         assert report.failed is None
         assert not dead.exists()
+        assert (report.changed, again.changed) == ((0, 0) if dry_run else (1, 0))
+        said = ("1 unfinished writes of killed processes went with the first write of this one",)
+        assert (report.notes, again.notes) == (said if dry_run else (), ())
 
     asyncio.run(tell())
 

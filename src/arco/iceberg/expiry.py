@@ -1,6 +1,6 @@
 """Which snapshots and refs of a table have had their time, by the rules and properties of Iceberg itself.
 
-    refs        main stays; another goes when its snapshot is older than its max-ref-age-ms
+    refs        main stays; another goes when its snapshot is older than its max-ref-age-ms, if nobody waits for it
     a branch    keeps its newest min-snapshots-to-keep, and those behind them while they are younger than max-snapshot-age-ms
     a tag       keeps its snapshot
     the rest    snapshots that no ref leads to go by the table's own max-snapshot-age-ms
@@ -28,7 +28,11 @@ Hold = Callable[[JsonObject], str | None]
 """Why a snapshot has to stay, if it has."""
 
 
-def no_hold(_: JsonObject) -> str | None:
+RefHold = Callable[[str], str | None]
+"""Why a ref has to stay, by its name, if it has."""
+
+
+def no_hold(_: object) -> str | None:
     return None
 
 
@@ -41,12 +45,21 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldRef:
+    """A ref that is past its time and stays."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Expiry:
     """What would go of a table. Statistics of a snapshot go with it."""
 
     snapshots: tuple[int, ...] = ()
     refs: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
+    held_refs: tuple[HeldRef, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -58,10 +71,12 @@ class Expiry:
         return (*refs, changes.RemoveSnapshots(self.snapshots)) if self.snapshots else refs
 
 
-def expired(table: TableMetadata, now_ms: int, hold: Hold = no_hold) -> Expiry:
+def expired(table: TableMetadata, now_ms: int, hold: Hold = no_hold, hold_ref: RefHold = no_hold) -> Expiry:
     """What has had its time at a moment."""
     by_id = {int(one["snapshot-id"]): one for one in table.snapshots}
-    refs = {name: ref for name, ref in table.refs.items() if _ref_stays(name, ref, table, by_id, now_ms)}
+    past_refs = {name: hold_ref(name) for name, ref in table.refs.items() if not _has_time(name, ref, table, by_id, now_ms)}
+    going = {name for name, why in past_refs.items() if why is None}
+    refs = {name: ref for name, ref in table.refs.items() if name not in going}
     kept: set[int] = set()
     reached: set[int] = set()
     for ref in refs.values():
@@ -80,12 +95,13 @@ def expired(table: TableMetadata, now_ms: int, hold: Hold = no_hold) -> Expiry:
     reasons = [(int(one["snapshot-id"]), hold(one)) for one in past]
     return Expiry(
         tuple(number for number, why in reasons if why is None),
-        tuple(sorted(set(table.refs) - set(refs))),
+        tuple(sorted(going)),
         tuple(Held(number, why) for number, why in reasons if why is not None),
+        tuple(HeldRef(name, why) for name, why in sorted(past_refs.items()) if why is not None),
     )
 
 
-def _ref_stays(name: str, ref: JsonObject, table: TableMetadata, by_id: dict[int, JsonObject], now_ms: int) -> bool:
+def _has_time(name: str, ref: JsonObject, table: TableMetadata, by_id: dict[int, JsonObject], now_ms: int) -> bool:
     if name == MAIN:
         return True
     age_ms = now_ms - int(by_id[int(ref["snapshot-id"])]["timestamp-ms"])

@@ -88,6 +88,7 @@ class LocalFiles:
         self._folders = Folders(self._root, disk, sync=sync, together=together)
         self._ulids = UlidSource(clock, entropy)
         self._temporaries: str | None = None
+        self._swept_unasked = 0
         self._temporary_numbers = itertools.count()
         self._held: int | None = None
         self._opening = threading.Lock()
@@ -240,7 +241,7 @@ class LocalFiles:
             if self._temporaries is None:
                 # Litter of the dead must not keep anybody from writing.
                 with suppress(OSError):
-                    self.sweep_temporaries()
+                    self._swept_unasked += self.sweep_temporaries()
                 parent = f"{self._root}/.arco/tmp"
                 self._folders.make_durable(parent)
                 own = f"{parent}/{self._ulids.next()}"
@@ -280,6 +281,12 @@ class LocalFiles:
             self._disk.unlink(lock)
             self._disk.release(held)
         return swept
+
+    def swept_unasked(self) -> int:
+        """How many files went with this process's first write, for whoever reports them: said once."""
+        with self._opening:
+            swept, self._swept_unasked = self._swept_unasked, 0
+            return swept
 
     def _empty(self, folder: str) -> int:
         left = self._disk.entries(folder)
@@ -362,6 +369,9 @@ class LocalStore(LooksAtOnce):
 
     async def sweep_temporaries(self) -> int:
         return await self._run(self._files.sweep_temporaries)
+
+    async def swept_unasked(self) -> int:
+        return await self._run(self._files.swept_unasked)
 
     async def close(self) -> None:
         try:

@@ -1,9 +1,10 @@
 """First files of creations that never got a pointer, or whose file arrived after their pointer was collected.
 
 Such a folder holds nothing but first metadata files, and its identity says that it was made before the boundary of tier 1:
-no creation can give it a name any more. An identity that a client chose says no time: it is buried, so that whoever comes with
-it again finds it taken, and what is in its folder is then a dead table's (`pointers.py`). A folder with anything else in it was
-put there by somebody, and is left to them. The folders of tables are passed over without listing their files.
+no creation can give it a name any more. An identity that a client chose says no time, or one that has not come: it is buried, so
+that whoever comes with it again finds it taken, and what is in its folder is then a dead table's (`pointers.py`). A folder with
+anything else in it was put there by somebody, and is left to them. The folders of tables are passed over without listing their
+files.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Tables, Views
 from arco.iceberg.locations import same_place
 from arco.kernel.errors import ArcoError, InvalidInput
-from arco.kernel.ids import TableUuid, time_said
+from arco.kernel.ids import TableUuid
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.keys import PointerKey, StagedIntentKey, TableMetadataKey, ViewMetadataKey, parse, prefix_of
 from arco.storage.port import Listed
@@ -38,7 +39,7 @@ async def collect(sweep: Sweep) -> None:
             names = names or await sweep.names_after_boundary()
             if is_named(names, uuid) or not await _is_nobodys(sweep, uuid, files[0]):
                 continue
-            if time_said(uuid) is None:
+            if not sweep.is_below_boundary(uuid):
                 await _bury(sweep, uuid, files[0])
                 continue
             for entry in files:
@@ -61,8 +62,7 @@ def _first_files_of(sweep: Sweep, files: list[Listed]) -> str | None:
             return None
         found.add(str(key.table if isinstance(key, TableMetadataKey) else key.view))
     (uuid,) = found
-    made_ms = time_said(uuid)
-    return uuid if made_ms is None or sweep.now_ms - made_ms > _KEPT_S * 1000 else None
+    return uuid
 
 
 async def _bury(sweep: Sweep, uuid: str, entry: Listed) -> None:

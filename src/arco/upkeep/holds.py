@@ -1,8 +1,10 @@
-"""Why a snapshot that has had its time stays: it holds a version of a partition that is to be kept.
+"""Why what has had its time stays: a snapshot that holds a version of a partition that is to be kept, and the branch of an output
+that was held back and waits for somebody to decide.
 
 Only a snapshot that a run published holds a version, and its own summary says so; what rewrites files alone publishes none. What
 became of its versions is known from the state, with what is not folded yet. A snapshot that the state does not know of stays; if
-the state cannot be read, nothing of such a table expires.
+the state cannot be read, nothing of such a table expires. A branch needs no state: whoever releases or discards its output takes
+it away by the same commit, so one that is there waits.
 """
 
 import tempfile
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.shape import JsonObject
-from arco.ledger.materializations import MATERIALIZATION
+from arco.ledger.materializations import MATERIALIZATION, is_held_branch
 from arco.read.library import Binding, Library
 from arco.read.reader import Reader
 from arco.read.version_snapshots import VersionsInSnapshot, known_materializations, versions_by_snapshot
@@ -25,6 +27,11 @@ def publishes(snapshot: JsonObject) -> bool:
     """Whether a snapshot holds versions of partitions."""
     summary = snapshot.get("summary") or {}
     return MATERIALIZATION in summary and summary.get("operation") != _REPLACE
+
+
+def why_ref(name: str) -> str | None:
+    """Why a ref has to stay, if it has."""
+    return "its output was held back, and nobody has decided about it" if is_held_branch(name) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ async def _collect(sweep: Sweep, entry: Entry, places: Places) -> None:
         pointer = await sweep.parts.pointers.read(entry.uuid)
     if pointer is None or pointer.value.created_by == STARTED:
         return
-    folder = own_folder(sweep.parts.locations, entry.uuid, pointer.value.metadata_location)
+    folder = own_folder(sweep.parts, entry.uuid, pointer.value.metadata_location)
     if folder is None or not places.is_alone(folder, entry.uuid):
         return
     # The pointer was read before the folder: what is in it and not above that pointer can never be swung to any more.

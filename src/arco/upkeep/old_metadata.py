@@ -20,7 +20,7 @@ async def collect(sweep: Sweep) -> None:
     async for table in maintained(sweep, DELETE_METADATA):
         if not is_on(table.metadata, DELETE_METADATA):
             continue  # asking for a table does not say this
-        folder = own_folder(sweep.parts.locations, table.entry.uuid, table.pointer.value.metadata_location)
+        folder = own_folder(sweep.parts, table.entry.uuid, table.pointer.value.metadata_location)
         names = (await sweep.parts.tier1.current()).names
         if folder is None or table.pointer.value.created_by == STARTED:
             sweep.keep("its table lies elsewhere, or was registered: its files are left alone")

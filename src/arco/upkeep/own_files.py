@@ -7,7 +7,7 @@ from arco.upkeep.sweep import YOUNG, Sweep
 
 async def empty_own_folder(sweep: Sweep, places: Places, uuid: str, file: str, why: str) -> bool:
     """Empty the folder of an identity, known by one of its files. True if nothing is left that is its own."""
-    folder = own_folder(sweep.parts.locations, uuid, file)
+    folder = own_folder(sweep.parts, uuid, file)
     if folder is None or not places.is_alone(folder, uuid):
         return True
     return await _empty(sweep, folder, why)

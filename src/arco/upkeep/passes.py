@@ -53,8 +53,11 @@ async def upkeep_pass(
 async def due(setting: Setting, jobs: Sequence[Job] = JOBS) -> tuple[Job, ...]:
     """The jobs that have to be done again, for those who go on and on: some read much, and once in their rhythm is enough.
 
+    Tables that somebody asks for are due each time: the note speaks of those that ask for themselves, and is another's perhaps.
     Nothing depends on the note: a job that is done too often, or a little late, does no harm.
     """
+    if setting.asked:
+        return tuple(jobs)
     return tuple([job for job in jobs if not await _is_done(setting, job)])
 
 
@@ -73,7 +76,10 @@ def _note(setting: Setting, job: Job) -> str:
 
 
 async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaitable[None]]) -> Report:
-    """One job, by the store's time of its beginning. What it had done when it failed is in the report too."""
+    """One job, by the store's time of its beginning. What it had done when it failed is in the report too.
+
+    What it had decided about when it failed goes: it was proved to be garbage, whatever was wrong with what came next.
+    """
     sweep: Sweep | None = None
     try:
         sweep = Sweep(setting, kind, await store_now_ms(setting.store, setting.scope))
@@ -84,6 +90,8 @@ async def run_job(setting: Setting, kind: str, collect: Callable[[Sweep], Awaita
         failed = error.one_line()
         if sweep is None:
             return Report(kind=kind, dry_run=setting.dry_run, failed=failed)
+        with suppress(ArcoError):
+            await sweep.settle()
         return sweep.tally.report(failed)
 
 

@@ -1,7 +1,8 @@
 """Whose files lie where. A folder is swept only if it belongs to one table and to nobody else (trap T8).
 
-A table's own folder is the one that Arco made for its identity: `data/<slug>-<uuid>/` or `views/<slug>-<uuid>/`. What lies
-anywhere else was put there by somebody, and is left to them.
+A table's own folder is the one that Arco made for its identity in this workspace: `data/<slug>-<uuid>/` or
+`views/<slug>-<uuid>/`. What lies anywhere else was put there by somebody, and is left to them: a table of another workspace that
+was registered here has the same identity in both, and its folder is the other's.
 """
 
 from bisect import bisect_left
@@ -10,21 +11,23 @@ from collections.abc import Iterable
 from arco.catalog.locations import Locations
 from arco.catalog.model import Entry
 from arco.catalog.names import Names
+from arco.catalog.workspace import Workspace
 from arco.kernel.errors import InvalidInput
 from arco.storage.keys import TableFileKey, TableMetadataKey, ViewMetadataKey, parse, table_folder, view_folder
 
 
-def own_folder(locations: Locations, uuid: str, file: str) -> str | None:
+def own_folder(parts: Workspace, uuid: str, file: str) -> str | None:
     """The folder of an identity, from the location of one of its files; None if that file lies in no folder of its own."""
     try:
-        name = locations.key(file)
+        name = parts.locations.key(file)
         key = None if name is None else parse(name)
     except InvalidInput:
         return None
+    here = parts.scope
     match key:
-        case TableMetadataKey(scope, slug, table) | TableFileKey(scope, slug, table) if table == uuid:
+        case TableMetadataKey(scope, slug, table) | TableFileKey(scope, slug, table) if (scope, table) == (here, uuid):
             return table_folder(scope, slug, table)
-        case ViewMetadataKey(scope, slug, view) if view == uuid:
+        case ViewMetadataKey(scope, slug, view) if (scope, view) == (here, uuid):
             return view_folder(scope, slug, view)
         case _:
             return None

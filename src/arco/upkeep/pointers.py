@@ -1,6 +1,6 @@
 """Pointers without a name: creations that were given up half way, and tables that were purged.
 
-    never named, its identity says its time   files, then the pointer: that identity can never be created any more
+    never named, made before the boundary     files, then the pointer: that identity can never be created any more
     never named, any other identity           buried: whoever comes with the same identity again finds it taken
     a tombstone without a name                its table was purged: the files go, the tombstone stays
     one of a table that was unregistered      its files are not Arco's any more: everything stays
@@ -14,17 +14,14 @@ import msgspec
 
 from arco.catalog.names import Names
 from arco.catalog.pointer import GRAVE, Pointer, Tombstone
-from arco.kernel.ids import TableUuid, is_uuid7
-from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
+from arco.kernel.ids import TableUuid
 from arco.storage.cas import Held
 from arco.storage.keys import PointerKey
 from arco.storage.port import Listed
-from arco.upkeep.dropped import UNREGISTERED
+from arco.upkeep.dropped import NAMELESS_KEPT_S, UNREGISTERED
 from arco.upkeep.own_files import empty_own_folder
 from arco.upkeep.places import Places, is_named
 from arco.upkeep.sweep import STRANGE, YOUNG, Sweep
-
-_KEPT_S = UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
 
 
 async def collect(sweep: Sweep) -> None:
@@ -35,7 +32,7 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep(STRANGE)
         elif is_named(known, key.table):
             sweep.keep("its table has a name, or can be restored")
-        elif not sweep.is_older(entry, _KEPT_S):
+        elif not sweep.is_older(entry, NAMELESS_KEPT_S):
             sweep.keep(YOUNG)
         else:
             nameless = nameless or _Nameless(sweep, await sweep.names_after_boundary())
@@ -75,7 +72,7 @@ class _Nameless:
             await self._never_named(entry, pointer)
 
     async def _never_named(self, entry: Listed, pointer: Held[Pointer]) -> None:
-        if not is_uuid7(TableUuid(pointer.value.table_uuid)):
+        if not self._sweep.is_below_boundary(pointer.value.table_uuid):
             await self._bury(pointer)
             self._sweep.keep("buried: its identity stays taken")
         elif await self._empty(pointer.value, "of a table that was never created"):

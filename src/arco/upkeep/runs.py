@@ -47,8 +47,8 @@ async def _closed_now(sweep: Sweep, run: RunId, older_than_s: float) -> bool:
     elif sweep.now_ms - ended_ms <= older_than_s * 1000:
         sweep.keep("it ended not so long ago")
     else:
-        sweep.tally.changed += 1
         if not sweep.dry_run:
             await log.close()
+        sweep.tally.changed += 1
         return True
     return False

@@ -19,7 +19,7 @@ from arco.kernel.crash_points import reach
 from arco.kernel.errors import ArcoError
 from arco.kernel.ids import new_uuid7
 from arco.ledger.receipts import Source, SourceKind
-from arco.upkeep.holds import Versions
+from arco.upkeep.holds import Versions, why_ref
 from arco.upkeep.maintained import EXPIRE_SNAPSHOTS, Maintained, forbids_garbage, maintained
 from arco.upkeep.sweep import Sweep
 
@@ -39,7 +39,7 @@ class Terms:
         table = replace(self.table, metadata=base)
         if base.table_uuid != table.entry.uuid or forbids_garbage(base) or not table.wants(EXPIRE_SNAPSHOTS):
             return Expiry()
-        return expired(base, self.now_ms, self.hold)
+        return expired(base, self.now_ms, self.hold, why_ref)
 
 
 class _Expiring(Tables):
@@ -98,6 +98,9 @@ def _say(sweep: Sweep, table: Maintained, going: Expiry) -> None:
     for one in going.held:
         sweep.keep("it holds a version of a partition that is kept")
         sweep.tally.notes.append(f"snapshot {one.snapshot_id} of {table.name} stays: {one.why}")
+    for ref in going.held_refs:
+        sweep.keep("a branch that waits for a decision")
+        sweep.tally.notes.append(f"{ref.name!r} of {table.name} stays: {ref.why}; run arco quarantine list")
     if sweep.dry_run:
         sweep.tally.notes += [f"snapshot {one} of {table.name} would expire" for one in going.snapshots]
         sweep.tally.notes += [f"{name!r} of {table.name} would go: its time is over" for name in going.refs]

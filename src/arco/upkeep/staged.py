@@ -1,7 +1,8 @@
 """Staged creates that nobody finished: their files first, their note last.
 
 A staged identity says when it was made. Past its time its creation is refused by the boundary of tier 1, also if it comes under a
-new key, so what lies in its folder will never be a table's. What was written there a moment ago stays for a grace all the same.
+new key, so what lies in its folder will never be a table's. What was written there a moment ago stays for a grace all the same,
+and so does everything of an identity by a clock that was ahead, until the boundary has passed it.
 """
 
 from arco.catalog.names import Names
@@ -38,6 +39,9 @@ async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Nam
         return
     intent = sweep.decoded(decode_intent, found.data, entry.key)
     if intent is None:
+        return
+    if not sweep.is_below_boundary(key.table):
+        sweep.keep("its identity says a time that has not come: its table can still be created")
         return
     places, file = Places(names, sweep.parts.locations), f"{intent.location}/data/any"
     if not await empty_own_folder(sweep, places, key.table, file, "of a staged table that nobody created"):

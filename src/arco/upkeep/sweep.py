@@ -20,12 +20,13 @@ from arco.fold.consumed import ConsumedLists
 from arco.fold.heads import Heads
 from arco.kernel.crash_points import reach
 from arco.kernel.errors import ArcoError, InvalidInput, RetryLater
+from arco.kernel.ids import time_said
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_DELETES_MAX, UPKEEP_GRACE_S
 from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.storage.keys import Key, parse, prefix_of
 from arco.storage.paging import walk
-from arco.storage.port import Listed, ObjectStore
+from arco.storage.port import Listed, ObjectInfo, ObjectStore
 from arco.upkeep.report import Tally
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Sweep:
         self.tally = Tally(kind, dry_run=setting.dry_run)
         self.heads = Heads(self.store, self.scope, parts.clock, parts.entropy)
         self.lists = ConsumedLists(self.store, self.scope, parts.clock, parts.entropy)
-        self._leaving: list[Listed] = []
+        self._leaving: list[tuple[Listed, str]] = []
 
     # Looking
 
@@ -92,10 +93,10 @@ class Sweep:
             self.tally.looked_at += 1
             yield entry
 
-    def age_s(self, entry: Listed) -> int:
+    def age_s(self, entry: Listed | ObjectInfo) -> int:
         return max(0, self.now_ms - entry.modified_ms) // 1000
 
-    def is_older(self, entry: Listed, seconds: float) -> bool:
+    def is_older(self, entry: Listed | ObjectInfo, seconds: float) -> bool:
         """Whether an object was last written so long ago, by the store's clock on both sides."""
         return self.now_ms - entry.modified_ms > seconds * 1000
 
@@ -134,18 +135,31 @@ class Sweep:
         what it shows is what would go if nobody came between.
         """
         if not self.dry_run:
-            await raise_boundary(self.parts.tier1, self.now_ms - (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000)
+            await raise_boundary(self.parts.tier1, self._boundary_ms)
             reach("upkeep.boundary_raised")
         return (await self.parts.tier1.current()).names
+
+    def is_below_boundary(self, uuid: str) -> bool:
+        """Whether an identity says that it was made before that boundary: no creation can give it a name any more.
+
+        Clients choose identities too, of any version and by any clock: one that says no time, or one that has not come, is
+        refused by no boundary.
+        """
+        made_ms = time_said(uuid)
+        return made_ms is not None and made_ms < self._boundary_ms
+
+    @property
+    def _boundary_ms(self) -> int:
+        return self.now_ms - (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000
 
     # Deleting
 
     async def remove(self, entry: Listed, why: str) -> None:
         """Take one object away. Some go side by side: `settle` waits for the last of them."""
-        self.tally.gone(entry, self.age_s(entry), why)
         if self.dry_run:
+            self.tally.gone(entry, self.age_s(entry), why)
             return
-        self._leaving.append(entry)
+        self._leaving.append((entry, why))
         if len(self._leaving) >= UPKEEP_DELETES_MAX:
             await self.settle()
 
@@ -158,5 +172,13 @@ class Sweep:
         """Until everything that was removed is gone: before what depends on that, and at the end of a job."""
         leaving, self._leaving = self._leaving, []
         if leaving:
-            await asyncio.gather(*(self.store.delete(entry.key) for entry in leaving))
+            # All are waited for, also where one fails: what the report counts is what went.
+            ends = await asyncio.gather(*(self._delete(entry, why) for entry, why in leaving), return_exceptions=True)
+            for error in ends:
+                if error is not None:
+                    raise error
             reach("upkeep.deleted")
+
+    async def _delete(self, entry: Listed, why: str) -> None:
+        await self.store.delete(entry.key)
+        self.tally.gone(entry, self.age_s(entry), why)

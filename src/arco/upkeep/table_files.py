@@ -1,6 +1,6 @@
 """Files of tables that nothing names any more: those that only expired snapshots named, and those that nobody ever committed.
 
-    list the folder → ask the notes of those at work → read the pointer → decide → delete
+    list the folder → ask the notes of those at work → read the pointer → decide, by what the table says now → delete
 
 In this order, and the whole folder before the first deletion (`specs/collector.py`): a file that is listed as old, is in nobody's
 note and is named by no version in reach (`reach.py`) can no longer get into the table. Its name is its writer's own and is not
@@ -13,6 +13,7 @@ Data goes before manifests and manifests before lists, so that what is left afte
 
 import re
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 
 from arco.catalog.staging import decode_intent
 from arco.catalog.standing import STARTED
@@ -24,7 +25,15 @@ from arco.kernel.ids import clip
 from arco.kernel.limits import ORPHAN_FILE_S, UPKEEP_FILES_MAX
 from arco.storage.keys import StagedIntentKey
 from arco.storage.port import Listed
-from arco.upkeep.maintained import DELETE_METADATA, EXPIRE_SNAPSHOTS, ORPHAN_FILES, Maintained, maintained
+from arco.upkeep.maintained import (
+    DELETE_METADATA,
+    EXPIRE_SNAPSHOTS,
+    FORBIDDEN,
+    ORPHAN_FILES,
+    Maintained,
+    forbids_garbage,
+    maintained,
+)
 from arco.upkeep.open_runs import OpenRuns
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.reach import Folder, Reach, listed_in, live_in, read_each, statistics_of
@@ -32,6 +41,7 @@ from arco.upkeep.sweep import YOUNG, Sweep
 from arco.upkeep.versions import KEPT_MS, HistoryEnds, Versions, is_missed, number_of
 
 _MADE = re.compile(r"(?:^|/)([0-9A-HJKMNP-TV-Z]{26})[/-]")
+_WORDS = (EXPIRE_SNAPSHOTS, ORPHAN_FILES)
 _VERSIONS_MAX = 200
 """Versions of one table whose expired snapshots are looked for in one pass. What stays behind them is an orphan."""
 
@@ -41,9 +51,9 @@ _NAMED = "a version of its table in reach names it"
 
 async def collect(sweep: Sweep) -> None:
     places: Places | None = None
-    async for table in maintained(sweep, EXPIRE_SNAPSHOTS, ORPHAN_FILES):
+    async for table in maintained(sweep, *_WORDS):
         places = places or Places((await sweep.parts.tier1.current()).names, sweep.parts.locations)
-        folder = own_folder(sweep.parts.locations, table.entry.uuid, table.pointer.value.metadata_location)
+        folder = own_folder(sweep.parts, table.entry.uuid, table.pointer.value.metadata_location)
         if folder is None or table.pointer.value.created_by == STARTED:
             sweep.keep("its table lies elsewhere, or was registered: its files are left alone")
         elif not places.is_alone(folder, table.entry.uuid):
@@ -94,6 +104,8 @@ class _Garbage:
             return
         theirs = await self._of_others()
         await self._read_pointer_again()
+        if not self._is_still_wanted():
+            return
         expired = await self._expired(versions)
         for place in ("data", "manifests", "lists"):
             for digest, why in expired[place].items():
@@ -149,12 +161,25 @@ class _Garbage:
         pointer = await sweep.parts.pointers.read(self._table.entry.uuid)
         if pointer is None or pointer.value.tombstone is not None:
             raise Conflict(f"{self._table.name} is being dropped")
+        location = pointer.value.metadata_location
+        metadata = Tables().decode(await sweep.parts.files.read(location), location)
+        self._table = replace(self._table, pointer=pointer, metadata=metadata)
         await self._reach.add_in_reach(Versions(sweep, pointer.value))
         if pointer.value.pending is not None:
             await self._reach.add_version(pointer.value.pending.change.metadata_location)
         for entry in self._ahead:
             if (number_of(f"/{entry.key}") or 0) > pointer.value.commit_number:
                 await self._reach.add_version(sweep.parts.locations.uri(entry.key))
+
+    def _is_still_wanted(self) -> bool:
+        """Reading a large table takes long, and whoever owns it may have changed their mind: what it says now counts."""
+        if forbids_garbage(self._table.metadata):
+            self._sweep.keep(FORBIDDEN)
+            return False
+        if not any(self._table.wants(word) for word in _WORDS):
+            self._sweep.keep("its table does not ask for it any more")
+            return False
+        return True
 
     # What is garbage
 

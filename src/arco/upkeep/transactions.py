@@ -7,13 +7,15 @@ its key's, which is past its lifetime by then; a claim that arrives all the same
 Whoever writes a table finishes what it finds there. This is for tables that nobody writes.
 """
 
+import msgspec
+
 from arco.catalog.transaction_records import Record, Status
 from arco.kernel.ids import TransactionId
 from arco.kernel.limits import TRANSACTION_KEPT_S, TRANSACTION_STALE_S, UPKEEP_CLOCKS_S, UPKEEP_GRACE_S
 from arco.storage.cas import Held, Swung
 from arco.storage.keys import TransactionKey
 from arco.storage.port import Listed
-from arco.txn.finishing import finish_pointer, leaves_no_trace
+from arco.txn.finishing import finish_pointer, is_in_pointer, leaves_no_trace
 from arco.upkeep.sweep import STRANGE, Sweep
 
 _YOUNG_S = 2 * UPKEEP_GRACE_S
@@ -41,10 +43,19 @@ async def _collect(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> None:
         sweep.keep("it is not decided")
         return
     with sweep.apart(entry.key, "whether anything speaks of it is not known"):
-        if await leaves_no_trace(sweep.parts, record):
+        if await _leaves_no_trace(sweep, record):
             await sweep.remove(entry, "30 days old, and nothing speaks of it")
         else:
             sweep.keep("a pointer or a name still speaks of it")
+
+
+async def _leaves_no_trace(sweep: Sweep, record: Record) -> bool:
+    """Whether nothing speaks of it. A dry run has finished nothing, and says what is so once everything is."""
+    if not sweep.dry_run:
+        return await leaves_no_trace(sweep.parts, record)
+    for uuid in record.tables:
+        await is_in_pointer(sweep.parts, uuid, record.tx_id)  # a pointer that cannot be read keeps the record
+    return True
 
 
 async def _finish(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> Record | None:
@@ -53,22 +64,27 @@ async def _finish(sweep: Sweep, entry: Listed, tx_id: TransactionId) -> Record |
     with sweep.apart():
         held = await sweep.parts.records.read(tx_id)
         record = None if held is None else await _sent_back(sweep, entry, held)
-    if record is None or sweep.dry_run or record.status is Status.PREPARING:
+    if record is None or record.status is Status.PREPARING:
         return record
+    finish = is_in_pointer if sweep.dry_run else finish_pointer
     for uuid in record.tables:
         with sweep.apart(entry.key, "a pointer of its tables cannot be read"):
-            sweep.tally.changed += await finish_pointer(sweep.parts, uuid, record.tx_id)
+            sweep.tally.changed += await finish(sweep.parts, uuid, record.tx_id)
     if any(one.tx_id == record.tx_id for one in sweep.parts.tier1.names.reserved.values()):
         with sweep.apart(entry.key, "a name that it keeps was not decided about"):
-            await sweep.parts.committer.bring_in_names()
+            if not sweep.dry_run:
+                await sweep.parts.committer.bring_in_names()
             sweep.tally.changed += 1
     return record
 
 
 async def _sent_back(sweep: Sweep, entry: Listed, held: Held[Record]) -> Record:
     """An attempt that was not heard of for long is ended: whoever writes its tables need not wait for it."""
-    if sweep.dry_run or held.value.status is not Status.PREPARING or not sweep.is_older(entry, _STALE_S):
+    if held.value.status is not Status.PREPARING or not sweep.is_older(entry, _STALE_S):
         return held.value
+    if sweep.dry_run:
+        sweep.tally.changed += 1
+        return msgspec.structs.replace(held.value, status=Status.WAITING)
     outcome = await sweep.parts.records.send_back(held)
     if not isinstance(outcome, Swung):
         return held.value

@@ -48,10 +48,17 @@ class Ground:
         self.store = MemoryStore(self.clock)
         self._servers = 0
 
-    def server(self, policy: LocationPolicy | None = None, *, take_turns: bool = False, any_key: bool = False) -> "Server":
+    def server(
+        self,
+        policy: LocationPolicy | None = None,
+        *,
+        take_turns: bool = False,
+        any_key: bool = False,
+        scope: Scope = SCOPE,
+    ) -> "Server":
         self._servers += 1
         choices = Choices(take_turns=take_turns, require_uuid7=not any_key)
-        return Server(self, f"server {self._servers}", policy, choices)
+        return Server(self, f"server {self._servers}", policy, choices, scope)
 
     def long_after(self) -> None:
         """So long that an attempt that went silent may be taken over."""
@@ -64,9 +71,11 @@ class Ground:
 class Server:
     """One process: its own memory, its own line to the store."""
 
-    def __init__(self, ground: Ground, name: str, policy: LocationPolicy | None, choices: Choices) -> None:
+    def __init__(
+        self, ground: Ground, name: str, policy: LocationPolicy | None, choices: Choices, scope: Scope = SCOPE
+    ) -> None:
         self.line = Line(ground.store)
-        self.catalog = Catalog.open(self.line, "file:///lake", SCOPE, ground.clock, SeededEntropy(name), policy, choices)
+        self.catalog = Catalog.open(self.line, "file:///lake", scope, ground.clock, SeededEntropy(name), policy, choices)
         self.ws = self.catalog.parts
 
     async def found(self, *tables: str) -> None:

@@ -150,6 +150,61 @@ async def test_an_identity_that_a_client_chose_is_buried_though_it_never_had_a_p
         await ground.server().catalog.staging.create_by_commit(NAMESPACE, "a", body, again, Source())
 
 
+AHEAD = "7fffffff-0000-7000-8000-000000000001"
+"""An identity by a clock that goes wrong: its time lies far ahead."""
+
+
+async def create_by_commit(server: Server, uuid: str, key: str) -> None:
+    asked = RequestKey(key, "updateTable", "1")
+    await server.catalog.staging.create_by_commit(NAMESPACE, "a", created_by_commit(uuid), asked, Source())
+
+
+@story
+async def test_rule_u1_an_identity_whose_time_lies_ahead_is_buried_for_no_boundary_refuses_it():
+    """A second collector that stalls in its deletion would take the pointer of whoever creates the table meanwhile."""
+    ground = UpkeepGround()
+    server, keeper, slow = ground.server(), ground.server(), ground.server()
+    await server.found()
+    held = server.line.delay("put", MANIFEST)
+    await held.holds(create_by_commit(server, AHEAD, "half"))
+    server.line.cut()
+    ground.later(2 * DAY_S)
+    deleted: list[str] = []
+    slow.line.before("delete", POINTER, lambda: _note(deleted))
+    await ground.upkeep("pointers", by=slow)
+    await ground.upkeep("pointers", by=keeper)
+    assert not deleted
+    assert ground.objects(f"{POINTER}{AHEAD}"), "its identity stays taken"
+    with pytest.raises(Conflict, match="another request created a table with this identity"):
+        await create_by_commit(ground.server(), AHEAD, "again")
+    ground.later(2 * DAY_S)
+    await ground.upkeep("pointers")
+    assert not ground.objects(f"-{AHEAD}/"), "its files went"
+    assert (await verify(ground.server().catalog, deep=True)).clean
+
+
+async def _note(deleted: list[str]) -> None:
+    deleted.append("a pointer")
+
+
+@story
+async def test_the_first_file_of_an_identity_whose_time_lies_ahead_goes_when_it_is_buried():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found()
+    held = server.line.delay("put", POINTER)
+    await held.holds(create_by_commit(server, AHEAD, "half"))
+    server.line.cut()
+    (left,) = ground.objects(METADATA)
+    ground.later(2 * DAY_S)
+    assert (await ground.upkeep("creations"))["creations"].deleted == 0
+    with pytest.raises(Conflict, match="another request created a table with this identity"):
+        await create_by_commit(ground.server(), AHEAD, "again")
+    ground.later(2 * DAY_S)
+    await ground.upkeep("pointers")
+    assert ground.gone([left])
+
+
 def created_by_commit(uuid: str) -> requests.CommitTable:
     schema = {"type": "struct", "schema-id": 0, "fields": [FIELD]}
     return requests.parse_commit_table(
@@ -197,6 +252,26 @@ async def test_a_staged_table_that_nobody_created_goes_with_its_files():
     late = RequestKey("late", "updateTable", "1")
     with pytest.raises(Conflict, match="before the last clean-up"):
         await server.catalog.staging.create_by_commit(NAMESPACE, "a", created_by_commit(uuid), late, Source())
+
+
+@story
+async def test_rule_u1_a_staged_table_whose_time_lies_ahead_stays_until_the_boundary_refuses_it():
+    """A server whose clock goes wrong gave it out: the table could still be created while its files go."""
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found()
+    ground.later(10 * DAY_S)
+    uuid = await stage(server)
+    for key in ground.objects(uuid):
+        found = await ground.store.get(key)
+        assert found is not None
+        ground.later(-10 * DAY_S)
+        await ground.store.put(key, found.data, Always())
+    ground.later(5 * DAY_S)
+    assert (await ground.upkeep("staged"))["staged"].deleted == 0
+    ground.later(8 * DAY_S)
+    await ground.upkeep("staged")
+    assert not ground.objects(uuid)
 
 
 @story
@@ -303,6 +378,28 @@ async def test_a_purge_that_stopped_half_way_is_finished_by_the_next():
     await ground.upkeep("pointers")
     assert not ground.objects(f"-{uuid}/")
     assert ground.objects(f"{POINTER}{uuid}"), "the tombstone stays"
+
+
+@story
+async def test_a_dry_run_of_a_purge_says_what_the_real_one_does_and_when_the_files_go():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    ground.later(3 * DAY_S)
+    uuid = await dropped_for_good(server, "a")
+    ground.later(2 * HOUR_S)
+    dry = await purge(Setting(ground.server().ws, dry_run=True), HOUR_S)
+    real = await purge(Setting(ground.server().ws), HOUR_S)
+    assert sum(one.deleted for one in dry) == sum(one.deleted for one in real) == 0
+    said = "files of db.a stay for 24 more hours, and go with the upkeep that comes then"
+    assert said in dry[0].notes
+    assert real[0].notes == (said,)
+    ground.later(23 * HOUR_S)
+    await ground.upkeep("pointers")
+    assert ground.objects(f"-{uuid}/")
+    ground.later(HOUR_S)
+    assert (await ground.upkeep("pointers"))["pointers"].deleted == 1
+    assert not ground.objects(f"-{uuid}/")
 
 
 @story

@@ -36,6 +36,16 @@ class Runs:
         if told:
             await self.tell(made, snapshot_id, day)
 
+    async def hold(self, snapshot_id: int) -> str:
+        """An output that its checks held back: on a branch, beside main."""
+        made = self._ulids.next()
+        main = (await self._table.metadata()).current_snapshot_id
+        update = await self._table.written(await self._table.metadata(), snapshot_id, main)
+        update["snapshot"]["summary"][MATERIALIZATION] = made
+        branch = {"action": "set-snapshot-ref", "ref-name": f"held-{made}", "snapshot-id": snapshot_id, "type": "branch"}
+        await self._table.update(update, branch)
+        return made
+
     async def tell(self, made: str, snapshot_id: int, day: str = "") -> None:
         now_ms = self._ground.clock.now_ms()
         payload = MaterializationCompleted(
@@ -159,6 +169,27 @@ async def test_nothing_expires_while_the_state_cannot_be_read():
     report = (await ground.upkeep("snapshots"))["snapshots"]
     assert (report.changed, len(report.trouble)) == (0, 1)
     assert await ids(table) == {1, 2, 3, 4}
+
+
+@story
+async def test_a_branch_of_an_output_that_was_held_back_stays_until_somebody_decides():
+    """A release and a discard take it away by themselves; a branch of somebody else that is called alike is nobody's output."""
+    ground = UpkeepGround()
+    table, runs = await published_table(ground)
+    await table.set(history_expire_max__ref__age__ms=str(DAY_S * 1000))
+    await runs.publish(1)
+    made = await runs.hold(2)
+    await table.publish(3, ref="held-back")
+    ground.later(30 * DAY_S)
+    dry = (await ground.upkeep("snapshots", dry_run=True))["snapshots"]
+    report = (await ground.upkeep("snapshots"))["snapshots"]
+    assert set((await table.metadata()).refs) == {"main", f"held-{made}"}
+    assert await ids(table) == {1, 2}
+    said = (
+        f"'held-{made}' of db.a stays: its output was held back, and nobody has decided about it; run arco quarantine list"
+    )
+    assert said in dry.notes
+    assert report.notes == (said,)
 
 
 @story

@@ -6,15 +6,16 @@ import pytest
 
 from arco.catalog.catalog import Catalog
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import InvalidInput
+from arco.kernel.errors import InvalidInput, Unavailable
 from arco.ledger.audit_events import UpkeepCompleted
 from arco.ledger.reading import events
 from arco.storage.keys import Domain
 from arco.storage.local import LocalStore
 from arco.storage.port import Absent
+from arco.upkeep import markers
 from arco.upkeep.jobs import JOBS
-from arco.upkeep.passes import due, jobs_named, upkeep_pass
-from arco.upkeep.sweep import Setting
+from arco.upkeep.passes import due, jobs_named, run_job, upkeep_pass
+from arco.upkeep.sweep import Setting, Sweep
 from stand_ins.hand_clock import HandClock
 from unit.catalog.ground import MARKER, METADATA, SCOPE, story
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
@@ -119,6 +120,41 @@ async def test_a_job_that_fails_says_so_and_the_others_are_done():
 
 
 @story
+async def test_what_a_job_that_fails_says_of_itself_is_what_went():
+    """Deletions go side by side, and the last of them wait for more when a listing fails."""
+    ground = UpkeepGround()
+    await litter(ground)
+    ground.later(100 * DAY_S)
+    before = ground.objects(MARKER)
+    keeper = ground.server()
+    keeper.line.fail("delete", MARKER)
+    (report,) = await upkeep_pass(Setting(keeper.ws), jobs_named(["markers"]))
+    assert report.failed is not None
+    assert 0 < report.deleted < len(before)
+    assert report.deleted == len(before) - len(ground.objects(MARKER)) == sum(report.why.values())
+
+
+@story
+async def test_what_a_job_had_decided_about_when_it_failed_goes():
+    """A listing that fails at the same place every day must not keep what comes before it for ever."""
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await server.settle()
+    ground.later(100 * DAY_S)
+    before = len(ground.objects(MARKER))
+
+    async def collect(sweep: Sweep) -> None:
+        await markers.collect(sweep)
+        raise Unavailable("the store is away")
+
+    report = await run_job(Setting(ground.server().ws), "markers", collect)
+    assert report.failed is not None
+    assert not ground.objects(MARKER)
+    assert report.deleted == before == 1
+
+
+@story
 async def test_what_has_no_name_of_ours_is_left_alone():
     ground = UpkeepGround()
     await litter(ground)
@@ -139,8 +175,9 @@ def test_a_kind_that_is_not_there_is_refused():
     assert jobs_named([]) == JOBS
 
 
-def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
-    """Which is whose, the local store knows; upkeep only asks it."""
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_temporaries_of_the_dead_are_told_though_they_went_with_the_first_write(tmp_path, dry_run):
+    """Which is whose, the local store knows; upkeep only asks it. What a dry run writes to ask for the time is such a write."""
 
     async def tell() -> None:
         ground = UpkeepGround()
@@ -151,11 +188,15 @@ def test_temporaries_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
         (tmp_path / ".arco" / "tmp" / "dead.lock").write_bytes(b"")
         parts = Catalog.open(store, f"file://{tmp_path}", SCOPE, ground.clock, SeededEntropy(2)).parts
         try:
-            (report,) = await upkeep_pass(Setting(parts), jobs_named(["temporaries"]))
+            (report,) = await upkeep_pass(Setting(parts, dry_run=dry_run), jobs_named(["temporaries"]))
+            (again,) = await upkeep_pass(Setting(parts, dry_run=dry_run), jobs_named(["temporaries"]))
         finally:
             await store.close()
         assert report.failed is None
         assert not dead.exists()
+        assert (report.changed, again.changed) == ((0, 0) if dry_run else (1, 0))
+        said = ("1 unfinished writes of killed processes went with the first write of this one",)
+        assert (report.notes, again.notes) == (said if dry_run else (), ())
 
     asyncio.run(tell())
 
@@ -170,6 +211,18 @@ async def test_upkeep_of_one_table_is_not_taken_for_that_of_all():
     assert await due(Setting(server.ws), jobs) == jobs
     await ground.upkeep("files")
     assert await due(Setting(server.ws), jobs) == ()
+
+
+@story
+async def test_tables_that_somebody_asks_for_do_not_wait_for_the_daily_look_of_a_server():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    await ground.upkeep()
+    asked = Setting(server.ws, asked=frozenset({(await server.load("a")).uuid}))
+    jobs = jobs_named(["files"])
+    assert await due(Setting(server.ws), jobs) == ()
+    assert await due(asked, jobs) == jobs
 
 
 @story

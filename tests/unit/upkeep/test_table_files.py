@@ -460,6 +460,28 @@ async def test_what_is_committed_while_files_are_listed_stays():
     assert table.there(table.files[1]) == [True] * 3
 
 
+@pytest.mark.parametrize("word", [{"gc_enabled": "false"}, {"maintenance_orphan__files_enabled": "false"}])
+def test_a_table_that_says_no_while_its_files_are_listed_is_left_alone(word: dict[str, str]):
+    """Reading a large table takes long: what it says when the first file would go is what counts."""
+
+    @story
+    async def tell() -> None:
+        ground = UpkeepGround()
+        table = await collected_table(ground)
+        lost = await orphan(table)
+        ground.later(10 * DAY_S)
+        keeper = ground.server()
+        held = keeper.line.delay("list", "/iceberg_staged/")
+        collecting = await held.holds(ground.upkeep("files", by=keeper))
+        await table.set(**word)
+        await held.answer()
+        report = (await collecting)["files"]
+        assert (report.deleted, report.trouble) == (0, ())
+        assert table.there([lost]) == [True]
+
+    tell()
+
+
 @story
 async def test_dropped_tables_are_left_alone():
     ground = UpkeepGround()

@@ -79,6 +79,32 @@ async def test_rule_t10_a_record_goes_after_thirty_days_when_nothing_speaks_of_i
     assert (ground.objects(RECORD), await labels(ground.server(), "a", "b")) == ([], ["x", "x"])
 
 
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_a_dry_run_says_of_what_nobody_finished_what_the_real_one_does(is_decided: bool):
+    @story
+    async def tell() -> None:
+        ground, server, keys = await bank("a", "b")
+        if is_decided:
+            await died_after_deciding(server, keys.next(), "a", "b")
+        else:
+            decision = server.line.delay("put", RECORD, skip=1)
+            await decision.holds(transact(server, keys.next(), *marks("x", "a", "b")))
+            server.line.cut()
+        for days in (1, 30):
+            ground.later(days * DAY_S)
+            before = dict(ground.store._objects)
+            dry = (await ground.upkeep("transactions", dry_run=True))["transactions"]
+            changed = {key for key, one in ground.store._objects.items() if before.get(key) != one}
+            assert all("/upkeep/" in key for key in changed), "the clock alone"
+            if days == 30:
+                real = (await ground.upkeep("transactions"))["transactions"]
+                said = (dry.changed, dry.deleted, dry.why, dry.kept)
+                assert said == (real.changed, real.deleted, real.why, real.kept)
+                assert dry.deleted == 1
+
+    tell()
+
+
 @story
 async def test_rule_t10_a_record_that_a_pointer_names_stays():
     """Its pointer cannot be written now: the record must not go before it was."""

@@ -24,7 +24,7 @@ from arco.iceberg.metadata import MAIN, TableMetadata
 from arco.kernel.asset_key import AssetKey
 from arco.kernel.errors import Conflict, Fenced, NotFound
 from arco.ledger.failure_kinds import Category
-from arco.ledger.materializations import INPUT_SNAPSHOTS
+from arco.ledger.materializations import INPUT_SNAPSHOTS, held_branch
 from arco.ledger.run_entries import Failure, RowsAside, StagedCommit
 from arco.ledger.run_state import RunState
 from arco.quality.gates import decide
@@ -51,8 +51,6 @@ from arco.servo.sdk.definitions import AssetDefinition, InputDefinition, InputKi
 from arco.servo.sdk.tables import TableName, quarantine_of, table_of
 
 OPERATION = "publish"
-HELD = "held-"
-"""What branches of outputs that were held back begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +233,7 @@ class _Work:
     ) -> Outcome:
         self.attempt.progress({"phase": "publishing", "rows": stored.new.rows})
         decision = decide(stored.results, self.asset.gate)
-        branch = None if decision.effect.main_moves else f"{HELD}{self.attempt.materialization_id}"
+        branch = None if decision.effect.main_moves else held_branch(self.attempt.materialization_id)
         if isinstance(stored.change, AppendNext) and self._was_published_since(place.base, tables):
             return Failed(_published_since(str(self.asset.key)))
         made = self._made(tables, files, done, place, stored, decision, branch)

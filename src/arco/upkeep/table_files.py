@@ -35,6 +35,10 @@ from arco.upkeep.versions import KEPT_MS, HistoryEnds, Versions, is_missed, numb
 _MADE = re.compile(r"(?:^|/)([0-9A-HJKMNP-TV-Z]{26})[/-]")
 _RESTORE = "restore it from a copy, or run upkeep again a day after the version that came next: nobody needs it then"
 _NAMED = "a version of its table in reach names it"
+_NEXT = "the next pass looks at it"
+
+Expired = tuple[dict[bytes, str], dict[bytes, str], dict[bytes, str]]
+"""Data, manifests, and lists, each with why it is garbage: in the order in which they go."""
 
 
 async def collect(sweep: Sweep) -> None:
@@ -105,6 +109,8 @@ class _Garbage:
         self._named = named
         self._candidates: dict[bytes, Listed] = {}
         self._ahead: list[Listed] = []
+        self._is_more = False
+        """Whether more data has expired than a pass takes."""
         self._there: set[bytes] = set()
         """Of what is noted, what the listing showed and was not taken away."""
 
@@ -116,29 +122,32 @@ class _Garbage:
             await self._reach.add_in_reach(versions)
         finally:
             await self._named.look_back(versions, pointer.commit_number)
-        await self._list(pointer.commit_number)
+        expired = await self._expired()
+        await self._list(pointer.commit_number, expired)
         if self._candidates:
             theirs = await self._of_others()
             await self._read_pointer_again()
-            await self._collect_candidates(theirs)
+            await self._collect_candidates(expired, theirs)
             await sweep.settle()
         self._named.forget(
             lambda location: not self._reach.has(location) and self._folder.digest(location) not in self._there
         )
 
-    async def _collect_candidates(self, theirs: frozenset[str]) -> None:
-        expired = await self._expired()
-        for place in ("data", "manifests", "lists"):
-            for digest, why in expired[place].items():
+    async def _collect_candidates(self, expired: Expired, theirs: frozenset[str]) -> None:
+        for found in expired:
+            for digest, why in found.items():
                 await self._remove(digest, why, theirs)
             await self._sweep.settle()
+            if self._is_more:
+                break  # its manifests stay until the last of it is gone
         for digest in list(self._candidates):
             await self._judge_orphan(digest, theirs)
 
     # Listing
 
-    async def _list(self, commit_number: int) -> None:
+    async def _list(self, commit_number: int, expired: Expired) -> None:
         sweep, noted = self._sweep, {self._folder.digest(one) for one in (*self._named.lists, *self._named.statistics)}
+        data, manifests, lists = expired
         async for entry in sweep.files(self._folder.prefix):
             number, digest = number_of(f"/{entry.key}"), self._folder.digest(entry.key)
             if digest is not None and digest in noted:
@@ -151,8 +160,11 @@ class _Garbage:
                 sweep.keep(_NAMED)
             elif not sweep.is_older(entry, KEPT_MS / 1000):
                 sweep.keep(YOUNG)
-            elif len(self._candidates) >= UPKEEP_FILES_MAX:
-                sweep.keep("the next pass looks at it")
+            elif not self._table.wants(ORPHAN_FILES) and not any(digest in found for found in expired):
+                sweep.keep(f"nothing names it, and its table does not say {ORPHAN_FILES}")
+            elif len(self._candidates) >= UPKEEP_FILES_MAX and digest not in manifests and digest not in lists:
+                sweep.keep(_NEXT)
+                self._is_more = self._is_more or digest in data
             elif digest is not None:
                 self._candidates[digest] = entry
 
@@ -203,18 +215,18 @@ class _Garbage:
 
     # What is garbage
 
-    async def _expired(self) -> dict[str, dict[bytes, str]]:
+    async def _expired(self) -> Expired:
         """What versions named that are no longer in reach, as far as their lists are still there."""
-        found: dict[str, dict[bytes, str]] = {"data": {}, "manifests": {}, "lists": {}}
-        self._take(found["lists"], self._named.statistics, "statistics of a snapshot that expired")
-        self._take(found["lists"], self._named.lists, "the list of a snapshot that expired")
-        manifests: dict[str, None] = {}
-        async for name, data in read_each(self._sweep, self._readable(self._named.lists)):
-            manifests.update((path, None) for path in self._told(listed_in, name, data) if self._is_candidate(path))
-        self._take(found["manifests"], manifests, "only expired snapshots named it")
-        async for name, data in read_each(self._sweep, self._readable(manifests)):
-            self._take(found["data"], self._told(live_in, name, data), "only expired snapshots named it")
-        return found
+        data, manifests, lists = dict[bytes, str](), dict[bytes, str](), dict[bytes, str]()
+        self._take(lists, self._named.statistics, "statistics of a snapshot that expired")
+        self._take(lists, self._named.lists, "the list of a snapshot that expired")
+        names: dict[str, None] = {}
+        async for name, content in read_each(self._sweep, self._readable(self._named.lists)):
+            names.update((path, None) for path in self._told(listed_in, name, content) if not self._reach.has(path))
+        self._take(manifests, names, "only expired snapshots named it")
+        async for name, content in read_each(self._sweep, self._readable(names)):
+            self._take(data, self._told(live_in, name, content), "only expired snapshots named it")
+        return data, manifests, lists
 
     def _told(self, reader: Callable[[bytes, str], Iterable[str]], name: str, data: bytes | None) -> Iterator[str]:
         """What a list or a manifest names that nobody needs any more. Another collector, or a client, may have been quicker."""
@@ -227,20 +239,21 @@ class _Garbage:
     def _take(self, into: dict[bytes, str], locations: Iterable[str], why: str) -> None:
         for location in locations:
             digest = self._folder.digest(location)
-            if digest is not None and digest in self._candidates and not self._reach.has(location):
+            if digest is not None and not self._reach.has(location):
                 into[digest] = why
 
-    def _is_candidate(self, location: str) -> bool:
-        return self._folder.digest(location) in self._candidates and not self._reach.has(location)
-
     def _readable(self, locations: Iterable[str]) -> list[str]:
-        return [one for one in locations if self._is_candidate(one) and self._sweep.parts.locations.key(one) is not None]
+        """Those beyond reach that are in the table's own folder: in one that others share, nothing is looked at."""
+        inside = self._sweep.parts.locations.key
+        return [
+            one for one in locations if not self._reach.has(one) and (inside(one) or "").startswith(self._folder.prefix)
+        ]
 
     async def _judge_orphan(self, digest: bytes, theirs: frozenset[str]) -> None:
         sweep, entry = self._sweep, self._candidates[digest]
         if not self._table.wants(ORPHAN_FILES):
             self._candidates.pop(digest)
-            sweep.keep(f"nothing names it, and its table does not say {ORPHAN_FILES}")
+            sweep.keep(_NEXT)
         elif not sweep.is_older(entry, ORPHAN_FILE_S):
             self._candidates.pop(digest)
             sweep.keep("nothing names it, and its writer may still commit it")

@@ -84,15 +84,30 @@ async def test_versions_stay_until_a_pass_came_as_far_as_they_are():
     wanted = {"write_metadata_previous__versions__max": "3", "write_metadata_delete__after__commit_enabled": "true"}
     table = await expired_table(ground, **wanted)
     await commits(ground, table, 20, 4 * HOUR_S)
-    left = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("arco.upkeep.named.UPKEEP_VERSIONS_MAX", 6)
-        for _ in range(6):
-            left.append((await ground.upkeep("versions"))["versions"].deleted)
+        left = [(await ground.upkeep("versions"))["versions"].deleted for _ in range(6)]
     assert left[:2] == [0, 0]
     assert await _named_by_versions(ground, table, 1) == []
     await ground.upkeep("files")
     assert table.there(table.files[1]) == [False] * 3
+
+
+@story
+async def test_files_of_expired_snapshots_go_though_more_lies_in_the_folder_than_a_pass_looks_at():
+    ground = UpkeepGround()
+    table = await expired_table(ground)
+    place = (await table.metadata()).location
+    strange = [await table.put(f"{place}/data/0-{number}.parquet") for number in range(5)]
+    await table.publish(3)
+    ground.later(2 * HOUR_S)
+    await ground.upkeep("snapshots")
+    ground.later(4 * DAY_S)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("arco.upkeep.table_files.UPKEEP_FILES_MAX", 1)
+        deleted = [(await ground.upkeep("files"))["files"].deleted for _ in range(2)]
+    assert deleted == [1, 5], "manifests stay until the last file that they name is gone"
+    assert table.there([*table.files[1], *table.files[2], *strange]) == [False] * 6 + [True] * 5
 
 
 # Whatever became of the versions

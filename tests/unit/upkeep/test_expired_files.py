@@ -178,19 +178,19 @@ async def _named_by_versions(ground: UpkeepGround, table: Table, snapshot_id: in
 async def test_what_was_written_and_never_committed_does_not_count_as_expired():
     """Its commit lost its swing. Nobody asked for orphans to be collected."""
     ground = UpkeepGround()
-    table = await maintained_table(ground)
-    update = await table.written(await table.metadata(), 1, None)
+    table = await expired_table(ground)
+    update = await table.written(await table.metadata(), 3, None)
     slow = ground.server()
     held = slow.line.delay("put", POINTER)
-    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 3, "type": "branch"}
     await held.holds(slow.commit("a", "slow", {"requirements": [], "updates": [update, main]}))
     ground.later(4 * DAY_S)
-    await ground.upkeep("files")
+    assert (await ground.upkeep("files"))["files"].deleted == 3, "while it could land, its version was read"
     slow.line.cut()
     await table.set(last="quicker")
     ground.later(4 * DAY_S)
     assert (await ground.upkeep("files"))["files"].deleted == 0
-    assert table.there(table.files[1]) == [True] * 3
+    assert table.there(table.files[3]) == [True] * 3
 
 
 # What upkeep notes

@@ -201,10 +201,12 @@ PENDING_RECEIPT_S = 24 * 3600
 COMMITTED_RECEIPT_S = 90 * 24 * 3600
 
 # Upkeep: objects that are taken away side by side, receipts of one pass, metadata files that are read of one table to know its
-# history, files of one table that go in one pass, manifests that are read side by side, and examples in the report of a dry run.
+# history, those that are read to note what they named, files of one table that go in one pass, manifests that are read side by
+# side and held until they are, and examples in the report of a dry run.
 UPKEEP_DELETES_MAX = 32
 UPKEEP_RECEIPTS_MAX = 100_000
 UPKEEP_HISTORY_READS_MAX = 1_000
+UPKEEP_VERSIONS_MAX = 2_000
 UPKEEP_FILES_MAX = 200_000
 UPKEEP_MANIFEST_READS_MAX = 16
 UPKEEP_EXAMPLES_MAX = 1_000

@@ -15,7 +15,7 @@ from arco.upkeep.own_files import empty_own_folder
 from arco.upkeep.places import Places, is_named
 from arco.upkeep.sweep import STRANGE, Sweep
 
-_KEPT_S = STAGED_INTENT_LIFETIME_S + UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
+KEPT_S = STAGED_INTENT_LIFETIME_S + UPKEEP_GRACE_S + 2 * UPKEEP_CLOCKS_S
 
 
 async def collect(sweep: Sweep) -> None:
@@ -23,7 +23,7 @@ async def collect(sweep: Sweep) -> None:
     async for entry, key in sweep.walk("iceberg_staged"):
         if not isinstance(key, StagedIntentKey):
             sweep.keep(STRANGE)
-        elif not sweep.is_older(entry, _KEPT_S):
+        elif not sweep.is_older(entry, KEPT_S):
             sweep.keep("its client may still commit it")
         else:
             names = names or await sweep.names_after_boundary()

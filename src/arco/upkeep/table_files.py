@@ -8,19 +8,19 @@ used again. A table whose folder is shared, or that was registered from elsewher
 has not come: a day for what a version named that was superseded, three days for what none did. Whoever writes for longer than
 that without a note loses its files: docs/upkeep.md says so.
 
-Data goes before manifests and manifests before lists, so that what is left after a crash is still known by its list.
+What versions named is known from a note (`named.py`) that is older than what they let go of. Data goes before manifests and
+manifests before lists, so that what is left after a crash is still known by its list.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from arco.catalog.staging import decode_intent
 from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables
-from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.updates import PREVIOUS_VERSIONS_DEFAULT, PREVIOUS_VERSIONS_PROPERTY
-from arco.kernel.errors import Conflict, CorruptObject, InvalidInput, NotFound
+from arco.kernel.errors import ArcoError, Conflict, CorruptObject, InvalidInput, NotFound, UnknownFormat
 from arco.kernel.ids import clip
 from arco.kernel.limits import ORPHAN_FILE_S, UPKEEP_FILES_MAX
 from arco.storage.keys import StagedIntentKey
@@ -34,19 +34,22 @@ from arco.upkeep.maintained import (
     forbids_garbage,
     maintained,
 )
+from arco.upkeep.named import Named, collect_notes
 from arco.upkeep.open_runs import OpenRuns
 from arco.upkeep.places import Places, own_folder
-from arco.upkeep.reach import Folder, Reach, listed_in, live_in, read_each, statistics_of
-from arco.upkeep.sweep import YOUNG, Sweep
+from arco.upkeep.reach import Folder, Missing, Reach, listed_in, live_in, read_each
+from arco.upkeep.staged import KEPT_S as STAGED_KEPT_S
+from arco.upkeep.sweep import LOOK, YOUNG, Sweep
 from arco.upkeep.versions import KEPT_MS, HistoryEnds, Versions, is_missed, number_of
 
 _MADE = re.compile(r"(?:^|/)([0-9A-HJKMNP-TV-Z]{26})[/-]")
 _WORDS = (EXPIRE_SNAPSHOTS, ORPHAN_FILES)
-_VERSIONS_MAX = 200
-"""Versions of one table whose expired snapshots are looked for in one pass. What stays behind them is an orphan."""
-
 _RESTORE = "restore it from a copy, or run upkeep again a day after the version that came next: nobody needs it then"
 _NAMED = "a version of its table in reach names it"
+_NEXT = "the next pass looks at it"
+
+Expired = tuple[dict[bytes, str], dict[bytes, str], dict[bytes, str]]
+"""Data, manifests, and lists, each with why it is garbage: in the order in which they go."""
 
 
 async def collect(sweep: Sweep) -> None:
@@ -60,25 +63,48 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep("another table lies in its folder")
         else:
             await _collect(sweep, table, folder)
+    if not sweep.asked:
+        await collect_notes(sweep)
 
 
 async def _collect(sweep: Sweep, table: Maintained, folder: str) -> None:
     with sweep.apart(table.name, "what its table names is not known, so nothing of it goes"):
+        named = await Named.read(sweep, table.entry.uuid)
         try:
-            await _Garbage(sweep, table, folder).collect()
+            await _Garbage(sweep, table, folder, named).collect()
         except HistoryEnds as end:
             if await is_missed(sweep, table.entry.uuid, end.location):
                 raise NotFound(f"{clip(end.location, 300)} is gone, and its table names it", hint=_RESTORE) from end
             sweep.keep("what its table named within the day is not known, so nothing of it goes")
-            sweep.tally.notes.append(_unknown(table))
+            sweep.tally.notes.append(_unknown(table, end))
+        except Missing as missing:
+            if await _is_still_missing(sweep, table, folder, missing.location):
+                raise NotFound(f"{clip(missing.location, 300)} is gone, and its table names it", hint=LOOK) from missing
+            sweep.keep("its table has moved on meanwhile, so the next pass looks at it")
+        finally:
+            await named.save()
 
 
-def _unknown(table: Maintained) -> str:
+async def _is_still_missing(sweep: Sweep, table: Maintained, folder: str, location: str) -> bool:
+    """Whether the table as it is now needs it: a client may have let its snapshot expire while the version before was read."""
+    pointer = await sweep.parts.pointers.read(table.entry.uuid)
+    if pointer is None or pointer.value.metadata_location == table.pointer.value.metadata_location:
+        return pointer is not None
+    try:
+        await Reach(sweep, Folder(folder)).add_version(pointer.value.metadata_location)
+    except Missing as missing:
+        return missing.location == location
+    except HistoryEnds:
+        return False
+    return False
+
+
+def _unknown(table: Maintained, end: HistoryEnds) -> str:
     """No damage: clients may delete what the log no longer names. It ends when a day's versions are in the log."""
     kept = table.metadata.properties.get(PREVIOUS_VERSIONS_PROPERTY, str(PREVIOUS_VERSIONS_DEFAULT))
-    return (
-        f"{table.name}: not all versions of the last day can be read, so no file of it goes now; "
-        f"set {PREVIOUS_VERSIONS_PROPERTY} ({kept} now) to more than it has commits in a day: "
+    return f"{table.name}: not all versions of the last day can be read, so no file of it goes now; " + (
+        end.why
+        or f"set {PREVIOUS_VERSIONS_PROPERTY} ({kept} now) to more than it has commits in a day: "
         f"where {DELETE_METADATA} is on, PyIceberg deletes all others at once"
     )
 
@@ -86,40 +112,58 @@ def _unknown(table: Maintained) -> str:
 class _Garbage:
     """What of one table's folder nobody can reach."""
 
-    def __init__(self, sweep: Sweep, table: Maintained, folder: str) -> None:
+    def __init__(self, sweep: Sweep, table: Maintained, folder: str, named: Named) -> None:
         self._sweep = sweep
         self._table = table
         self._folder = Folder(folder)
-        self._reach = Reach(sweep, self._folder)
+        self._reach = Reach(sweep, self._folder, named.take)
+        self._named = named
         self._candidates: dict[bytes, Listed] = {}
         self._ahead: list[Listed] = []
+        self._is_more = False
+        """Whether more data has expired than a pass takes."""
+        self._there: set[bytes] = set()
+        """Of what is noted, what the listing showed and was not taken away."""
 
     async def collect(self) -> None:
         sweep, pointer = self._sweep, self._table.pointer.value
         versions = Versions(sweep, pointer)
         # Most of what is there is named: what is not is all that has to be remembered of the listing.
-        await self._reach.add_in_reach(versions)
-        await self._list(pointer.commit_number)
-        if not self._candidates:
-            return
-        theirs = await self._of_others()
-        await self._read_pointer_again()
-        if not self._is_still_wanted():
-            return
-        expired = await self._expired(versions)
-        for place in ("data", "manifests", "lists"):
-            for digest, why in expired[place].items():
-                await self._remove(digest, why, theirs)
+        try:
+            await self._reach.add_in_reach(versions)
+        finally:
+            await self._named.look_back(versions, pointer.commit_number)
+        expired = await self._expired()
+        await self._list(pointer.commit_number, expired)
+        if self._candidates:
+            theirs = await self._of_others()
+            await self._read_pointer_again()
+            if self._is_still_wanted():
+                await self._collect_candidates(expired, theirs)
             await sweep.settle()
+        self._named.forget(
+            lambda location: not self._reach.has(location) and self._folder.digest(location) not in self._there
+        )
+
+    async def _collect_candidates(self, expired: Expired, theirs: frozenset[str]) -> None:
+        for found in expired:
+            for digest, why in found.items():
+                await self._remove(digest, why, theirs)
+            await self._sweep.settle()
+            if self._is_more:
+                break  # its manifests stay until the last of it is gone
         for digest in list(self._candidates):
             await self._judge_orphan(digest, theirs)
 
     # Listing
 
-    async def _list(self, commit_number: int) -> None:
-        sweep = self._sweep
+    async def _list(self, commit_number: int, expired: Expired) -> None:
+        sweep, noted = self._sweep, {self._folder.digest(one) for one in (*self._named.lists, *self._named.statistics)}
+        data, manifests, lists = expired
         async for entry in sweep.files(self._folder.prefix):
-            number = number_of(f"/{entry.key}")
+            number, digest = number_of(f"/{entry.key}"), self._folder.digest(entry.key)
+            if digest is not None and digest in noted:
+                self._there.add(digest)
             if number is not None:
                 # Metadata files are not judged here. One above the pointer may still become current.
                 if number > commit_number:
@@ -128,9 +172,12 @@ class _Garbage:
                 sweep.keep(_NAMED)
             elif not sweep.is_older(entry, KEPT_MS / 1000):
                 sweep.keep(YOUNG)
-            elif len(self._candidates) >= UPKEEP_FILES_MAX:
-                sweep.keep("the next pass looks at it")
-            elif (digest := self._folder.digest(entry.key)) is not None:
+            elif not self._table.wants(ORPHAN_FILES) and not any(digest in found for found in expired):
+                sweep.keep(f"nothing names it, and its table does not say {ORPHAN_FILES}")
+            elif len(self._candidates) >= UPKEEP_FILES_MAX and digest not in manifests and digest not in lists:
+                sweep.keep(_NEXT)
+                self._is_more = self._is_more or digest in data
+            elif digest is not None:
                 self._candidates[digest] = entry
 
     # Who may still want something
@@ -150,10 +197,20 @@ class _Garbage:
                 continue
             try:
                 place = sweep.parts.locations.key(decode_intent(found.data, entry.key).location)
-            except InvalidInput as error:
-                raise CorruptObject(f"{entry.key} is not a note of a staged table: {error}") from error
+            except (CorruptObject, UnknownFormat, InvalidInput) as error:
+                await self._refuse_unless_past(entry, error)
+                continue
             if place is not None and f"{place}/".startswith(self._folder.prefix):
                 raise Conflict(f"{entry.key} is about to create a table in the folder of {self._table.name}")
+
+    async def _refuse_unless_past(self, entry: Listed, error: ArcoError) -> None:
+        """A note that cannot be read may speak of any folder, until nobody can create its table any more (`staged.py`)."""
+        sweep = self._sweep
+        if not sweep.is_older(entry, STAGED_KEPT_S):
+            raise CorruptObject(f"{entry.key} is not a note of a staged table: {error}") from error
+        places = Places(await sweep.names_after_boundary(), sweep.parts.locations)
+        if not places.is_alone(self._folder.prefix, self._table.entry.uuid):
+            raise Conflict(f"{entry.key} has created a table in the folder of {self._table.name}") from error
 
     async def _read_pointer_again(self) -> None:
         """After the notes: whoever closed one has committed before."""
@@ -183,54 +240,45 @@ class _Garbage:
 
     # What is garbage
 
-    async def _expired(self, versions: Versions) -> dict[str, dict[bytes, str]]:
+    async def _expired(self) -> Expired:
         """What versions named that are no longer in reach, as far as their lists are still there."""
-        found: dict[str, dict[bytes, str]] = {"data": {}, "manifests": {}, "lists": {}}
-        looked: set[str] = set()
-        async for metadata in self._past_reach(versions):
-            self._take(found["lists"], statistics_of(metadata), "statistics of a snapshot that expired")
-            lists = [str(one.get("manifest-list")) for one in metadata.snapshots]
-            fresh = [one for one in dict.fromkeys(lists) if one not in looked and self._is_candidate(one)]
-            looked.update(lists)
-            await self._take_lists(found, fresh)
-        return found
+        data, manifests, lists = dict[bytes, str](), dict[bytes, str](), dict[bytes, str]()
+        self._take(lists, self._named.statistics, "statistics of a snapshot that expired")
+        self._take(lists, self._named.lists, "the list of a snapshot that expired")
+        names: dict[str, None] = {}
+        async for name, content in read_each(self._sweep, self._readable(self._named.lists)):
+            names.update((path, None) for path in self._told(listed_in, name, content) if not self._reach.has(path))
+        self._take(manifests, names, "only expired snapshots named it")
+        async for name, content in read_each(self._sweep, self._readable(names)):
+            self._take(data, self._told(live_in, name, content), "only expired snapshots named it")
+        return data, manifests, lists
 
-    async def _past_reach(self, versions: Versions) -> AsyncIterator[TableMetadata]:
-        """Versions that nobody reads any more, the newest first, as far as they are there."""
-        read = 0
-        async for version, successor in versions.past():
-            if read or await versions.is_long_ago(successor):
-                data = await self._sweep.parts.files.fetch(version.location)
-                if data is None or read >= _VERSIONS_MAX:
-                    return  # deleted after its commit, as the table asks: what it named was looked at before
-                read += 1
-                yield Tables().decode(data, version.location)
-
-    async def _take_lists(self, found: dict[str, dict[bytes, str]], lists: list[str]) -> None:
-        self._take(found["lists"], lists, "the list of a snapshot that expired")
-        named = [path for data, name in await read_each(self._sweep, lists) for path in listed_in(data, name)]
-        manifests = [one for one in dict.fromkeys(named) if self._is_candidate(one)]
-        self._take(found["manifests"], manifests, "only expired snapshots named it")
-        for data, name in await read_each(self._sweep, [one for one in manifests if self._is_inside_root(one)]):
-            self._take(found["data"], live_in(data, name), "only expired snapshots named it")
+    def _told(self, reader: Callable[[bytes, str], Iterable[str]], name: str, data: bytes | None) -> Iterator[str]:
+        """What a list or a manifest names that nobody needs any more. Another collector, or a client, may have been quicker."""
+        try:
+            yield from () if data is None else reader(data, name)
+        except CorruptObject as error:
+            said = f"{self._table.name}: {error.one_line()}; it has expired, and what it named is an orphan now"
+            self._sweep.tally.notes.append(said)
 
     def _take(self, into: dict[bytes, str], locations: Iterable[str], why: str) -> None:
         for location in locations:
             digest = self._folder.digest(location)
-            if digest is not None and digest in self._candidates and not self._reach.has(location):
+            if digest is not None and not self._reach.has(location):
                 into[digest] = why
 
-    def _is_candidate(self, location: str) -> bool:
-        return self._folder.digest(location) in self._candidates and not self._reach.has(location)
-
-    def _is_inside_root(self, location: str) -> bool:
-        return self._sweep.parts.locations.key(location) is not None
+    def _readable(self, locations: Iterable[str]) -> list[str]:
+        """Those beyond reach that are in the table's own folder: in one that others share, nothing is looked at."""
+        inside = self._sweep.parts.locations.key
+        return [
+            one for one in locations if not self._reach.has(one) and (inside(one) or "").startswith(self._folder.prefix)
+        ]
 
     async def _judge_orphan(self, digest: bytes, theirs: frozenset[str]) -> None:
         sweep, entry = self._sweep, self._candidates[digest]
         if not self._table.wants(ORPHAN_FILES):
             self._candidates.pop(digest)
-            sweep.keep(f"nothing names it, and its table does not say {ORPHAN_FILES}")
+            sweep.keep(_NEXT)
         elif not sweep.is_older(entry, ORPHAN_FILE_S):
             self._candidates.pop(digest)
             sweep.keep("nothing names it, and its writer may still commit it")
@@ -246,6 +294,7 @@ class _Garbage:
         elif not theirs.isdisjoint(_made_in(self._inside(entry))):
             self._sweep.keep("of a run that has not ended")
         else:
+            self._there.discard(digest)
             await self._sweep.remove(entry, why)
 
     def _inside(self, entry: Listed) -> str:

@@ -1,4 +1,5 @@
-"""What upkeep notes for itself, looked at again. Nothing depends on it: one that is damaged makes a job due too often at most."""
+"""What upkeep notes for itself, looked at again. Nothing depends on it: one that is damaged makes a job due too often at most, or
+a table wait for its upkeep until it is deleted."""
 
 import msgspec
 
@@ -6,8 +7,9 @@ from arco.kernel.errors import CorruptObject, UnknownFormat
 from arco.storage.keys import UpkeepKey
 from arco.storage.looking import Look
 from arco.storage.port import Object
+from arco.upkeep.named import NAME
 
-_FORMATS = ("arco.upkeep_clock", "arco.upkeep_done", "arco.upkeep_told")
+_FORMATS = ("arco.upkeep_clock", "arco.upkeep_done", "arco.upkeep_told", NAME)
 _TODO = "delete it: nothing depends on it, and upkeep writes it anew"
 
 

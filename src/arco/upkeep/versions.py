@@ -27,11 +27,12 @@ KEPT_MS = (UPKEEP_GRACE_S + UPKEEP_CLOCKS_S) * 1000
 
 
 class HistoryEnds(Exception):
-    """A version, and all before it, cannot be looked at: its file is gone, or there are more than are followed."""
+    """A version, and all before it, cannot be looked at: its file is gone, there are more than are followed, or `why`."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, why: str = "") -> None:
         super().__init__(location)
         self.location = location
+        self.why = why
 
 
 async def version_at(sweep: Sweep, location: str) -> TableMetadata:
@@ -89,6 +90,13 @@ class Versions:
         with suppress(HistoryEnds):
             async for version, successor in self._back():
                 yield version, successor
+
+    async def before(self, location: str) -> AsyncIterator[Version]:
+        """The versions before one, newest first. Who asks says when it is enough."""
+        while log := (await version_at(self._sweep, location)).document["metadata-log"]:
+            for entry in reversed(log):
+                yield Version(str(entry["metadata-file"]), int(entry["timestamp-ms"]))
+            location = str(log[0]["metadata-file"])
 
     async def _back(self) -> AsyncIterator[tuple[Version, Version]]:
         """Down to the first of the table. Where a log ends, the oldest in it goes on."""

@@ -52,6 +52,7 @@ class _Reader:
 class FeedScenario(TransactionsScenario):
     name = "feed"
     promise = "every reader of the feed is shown every change once, in an order that keeps that of each table"
+    may_share_a_folder = False
 
     async def prepare(self, world: World, env: Env) -> None:
         await super().prepare(world, env)

@@ -42,9 +42,10 @@ from arco.txn.parts import Parts, Prepared, Staged, TableGone
 T = TypeVar("T")
 
 Place = tuple[Levels, str]
-Staging = dict[Place, Staged | Described]
 Wanted = dict[Place, list[CommitTable]]
 """The changes of a request, by table, in order."""
+Meant = dict[Place, Entry | None]
+"""The tables that names mean, None for one to be created."""
 
 
 class Transactions:
@@ -101,6 +102,14 @@ def _assigned(wanted: Wanted) -> list[tuple[Place, str]]:
     firsts = ((place, changes[0]) for place, changes in wanted.items())
     found = [(place, assigned_uuid(first)) for place, first in firsts if requirements.creates(first.requirements)]
     return [(place, uuid) for place, uuid in found if uuid is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """What the names meant, and what was staged for it or why not. Nothing is meant where that alone is why not."""
+
+    meant: Meant
+    parts: list[Staged | Described] | ArcoError | TableGone
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +175,10 @@ class _Request:
         with doubt():
             return await work
 
-    async def _with(self, record: Held[Record], staged: Staging | ArcoError | TableGone) -> bool:
+    async def _with(self, record: Held[Record], staging: _Staging) -> bool:
         """Prepare and decide. Whatever goes wrong before the decision leaves nothing that counts."""
         try:
-            prepared = await self._prepare(record.value, staged)
+            prepared = await self._judged(record.value, staging)
         except TableGone:
             await self._claims.leave(record)
             return False
@@ -193,29 +202,29 @@ class _Request:
         found = (names.find(levels, name, Kind.TABLE) for levels, name in self._wanted)
         return [entry for entry in found if entry is not None]
 
-    async def _resolve(self, *, warm: bool) -> dict[Place, Entry | None]:
-        """The tables that the names mean, None for one to be created. None is missed on what is only remembered."""
+    async def _resolve(self, *, warm: bool) -> Meant:
+        """None is missed on what is only remembered."""
         names = self._ws.tier1.names
         if not warm or len(self._found()) < len(self._wanted):
             names = (await self._ws.tier1.current()).names
         return {place: _meant(names, place, changes[0]) for place, changes in self._wanted.items()}
 
-    def _still_named(self, staged: Staging) -> bool:
+    def _still_mean(self, meant: Meant) -> bool:
+        """Whether the names mean the same tables, as far as tier 1 is known now."""
         names = self._ws.tier1.names
-        existing = [(place, one.uuid) for place, one in staged.items() if isinstance(one, Staged)]
-        found = [(place, names.find(*place, Kind.TABLE)) for place, _ in existing]
-        return existing == [(place, None if entry is None else entry.uuid) for place, entry in found]
+        return all(_uuid(names.find(*place, Kind.TABLE)) == _uuid(entry) for place, entry in meant.items())
 
     # The steps
 
-    async def _staged(self, *, warm: bool) -> Staging | ArcoError | TableGone:
+    async def _staged(self, *, warm: bool) -> _Staging:
         """Every part, computed and written; or why not, to be judged when the claim has answered."""
+        meant: Meant = {}
         try:
-            entries = await self._resolve(warm=warm)
-            work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in entries.items()]
-            return dict(zip(entries, await _all(work), strict=True))
+            meant = await self._resolve(warm=warm)
+            work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in meant.items()]
+            return _Staging(meant, await _all(work))
         except (ArcoError, TableGone) as error:
-            return error
+            return _Staging(meant, error)
 
     async def _stage(self, place: Place, entry: Entry | None, *, warm: bool) -> Staged | Described:
         changes = self._wanted[place]
@@ -223,35 +232,37 @@ class _Request:
             return await self._creations.describe(*place, changes)
         return await self._parts.stage(entry, changes, warm=warm)
 
-    async def _prepare(self, record: Record, staged: Staging | ArcoError | TableGone) -> list[Prepared | Reserved] | _Again:
-        """Every part into its pointer, and beside it a look whether the names still mean these tables (C2)."""
-        if isinstance(staged, FixRequest | Refresh) and not await self._is_no_now():
+    async def _judged(self, record: Record, staging: _Staging) -> list[Prepared | Reserved] | _Again:
+        """A no is an answer about now, whatever it was found in: the tables that it is about must be what the names mean (C6)."""
+        try:
+            return await self._prepare(record, staging)
+        except (FixRequest, Refresh):
+            await self._ws.tier1.current()
+            if self._still_mean(staging.meant):
+                raise
             return _Again()
+
+    async def _prepare(self, record: Record, staging: _Staging) -> list[Prepared | Reserved] | _Again:
+        """Every part into its pointer, and beside it a look whether the names still mean these tables (C2)."""
+        staged = staging.parts
         if isinstance(staged, Exception):
             raise staged
-        if not {one.uuid for one in staged.values()} <= set(record.tables):
+        if not {one.uuid for one in staged} <= set(record.tables):
             return _Again()
         seen = self._ws.tier1.seen
         names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
-        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in staged.items()]
+        pairs = zip(staging.meant, staged, strict=True)
+        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in pairs]
         preparing = asyncio.ensure_future(_all(work))
         await together(names_check, preparing)
         if not names_check.result():
             await self._ws.tier1.renewed()
-        return preparing.result() if self._still_named(staged) else _Again()
+        return preparing.result() if self._still_mean(staging.meant) else _Again()
 
     async def _prepare_one(self, place: Place, staged: Staged | Described, record: Record) -> Prepared | Reserved:
         if isinstance(staged, Described):
             return await self._creations.reserve(staged, record)
         return await self._parts.prepare(staged, self._wanted[place], record)
-
-    async def _is_no_now(self) -> bool:
-        """A refusal is an answer about now: the names that it was computed with must still be so."""
-        seen = self._ws.tier1.seen
-        if await self._ws.tier1.is_unchanged(seen):
-            return True
-        await self._ws.tier1.renewed()
-        return False
 
     async def _decide(self, held: Held[Record], prepared: list[Prepared | Reserved]) -> bool:
         """The one swing that makes it visible."""
@@ -293,6 +304,10 @@ def _meant(names: Names, place: Place, first: CommitTable) -> Entry | None:
     if names.find(*place, Kind.VIEW) is not None:
         raise InvalidInput(f"{dotted(*place)} is a view", hint="a transaction changes tables; commit views one by one")
     raise missing(*place, Kind.TABLE)
+
+
+def _uuid(entry: Entry | None) -> str | None:
+    return None if entry is None else entry.uuid
 
 
 def _nothing_happened(error: ArcoError) -> ArcoError:

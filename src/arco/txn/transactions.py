@@ -29,8 +29,17 @@ from arco.catalog.transaction_records import Record, Status
 from arco.iceberg import requirements
 from arco.iceberg.requests import CommitTable
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, AskOperator, FixRequest, InvalidInput, OutcomeUnknown, Refresh, RetryLater
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX, TRANSACTION_TABLES_MAX
+from arco.kernel.errors import (
+    ArcoError,
+    AskOperator,
+    Conflict,
+    FixRequest,
+    InvalidInput,
+    OutcomeUnknown,
+    Refresh,
+    RetryLater,
+)
+from arco.kernel.limits import SWAP_ATTEMPTS_MAX, TRANSACTION_TABLES_EVER_MAX, TRANSACTION_TABLES_MAX
 from arco.ledger.receipts import Source
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.port import Lost, Unknown
@@ -63,12 +72,13 @@ class Transactions:
 
         `assets` are the identities of tables that it creates, where they have one already.
         """
-        wanted = _by_table(changes, self._tables_max)
+        wanted = _by_table(changes)
+        claims = Claims(self._catalog.parts, self._in_hand)
         with self._in_hand.working(key.key):
-            await _Request(self._catalog, Claims(self._catalog.parts, self._in_hand), wanted, key, source, assets).run()
+            await _Request(self._catalog, claims, wanted, key, source, assets, self._tables_max).run()
 
 
-def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
+def _by_table(changes: Sequence[CommitTable]) -> Wanted:
     if not changes:
         raise InvalidInput("a transaction without table changes")
     wanted: Wanted = {}
@@ -76,13 +86,19 @@ def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
         if change.identifier is None:
             raise InvalidInput("a table change has no identifier")
         wanted.setdefault((change.identifier.namespace, change.identifier.name), []).append(change)
-    if len(wanted) > tables_max:
-        raise InvalidInput(
-            f"a transaction over {len(wanted)} tables, more than {tables_max}",
-            hint="split it, or start the server with --transaction-tables",
-        )
+    # More than any server takes were never committed anywhere.
+    _refuse_too_many(wanted, TRANSACTION_TABLES_EVER_MAX)
     _refuse_one_identity_twice(wanted)
     return wanted
+
+
+def _refuse_too_many(wanted: Wanted, tables_max: int) -> None:
+    if len(wanted) > tables_max:
+        could = len(wanted) <= TRANSACTION_TABLES_EVER_MAX
+        raise InvalidInput(
+            f"a transaction over {len(wanted)} tables, more than {tables_max}",
+            hint=f"split it{', or start the server with --transaction-tables, and use a new key' if could else ''}",
+        )
 
 
 def _refuse_one_identity_twice(wanted: Wanted) -> None:
@@ -121,18 +137,28 @@ class _Request:
     """One request on its way, across as many attempts as it takes."""
 
     def __init__(
-        self, catalog: Catalog, claims: Claims, wanted: Wanted, key: RequestKey, source: Source, assets: Assets
+        self,
+        catalog: Catalog,
+        claims: Claims,
+        wanted: Wanted,
+        key: RequestKey,
+        source: Source,
+        assets: Assets,
+        tables_max: int,
     ) -> None:
         self._catalog = catalog
         self._ws = catalog.parts
         self._claims = claims
         self._wanted = wanted
         self._key = key
+        self._tables_max = tables_max
         self._source = source
         self._parts = Parts(catalog, key, source)
         self._creations = Creations(catalog, key, source, assets)
 
     async def run(self) -> None:
+        if not self._key.durable:
+            _refuse_too_many(self._wanted, self._tables_max)
         for attempt in range(SWAP_ATTEMPTS_MAX):
             if attempt:
                 await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
@@ -217,9 +243,13 @@ class _Request:
     # The steps
 
     async def _staged(self, *, warm: bool) -> _Staging:
-        """Every part, computed and written; or why not, to be judged when the claim has answered."""
+        """Every part, computed and written; or why not, to be judged when the claim has answered.
+
+        Also the limit: a server that allows more may have done it before (C6).
+        """
         meant: Meant = {}
         try:
+            _refuse_too_many(self._wanted, self._tables_max)
             meant = await self._resolve(warm=warm)
             work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in meant.items()]
             return _Staging(meant, await _all(work))
@@ -299,11 +329,14 @@ def _meant(names: Names, place: Place, first: CommitTable) -> Entry | None:
     entry = names.find(*place, Kind.TABLE)
     if entry is not None:
         return entry
-    if requirements.creates(first.requirements) and place not in names.entries:
-        return None
     if names.find(*place, Kind.VIEW) is not None:
         raise InvalidInput(f"{dotted(*place)} is a view", hint="a transaction changes tables; commit views one by one")
-    raise missing(*place, Kind.TABLE)
+    if not requirements.creates(first.requirements):
+        raise missing(*place, Kind.TABLE)
+    if names.entry(place) is not None:
+        # A table of another format, which Iceberg's routes do not show, has the name all the same.
+        raise Conflict("Requirement failed: table already exists")
+    return None
 
 
 def _uuid(entry: Entry | None) -> str | None:

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
-from arco.catalog.model import Kind
+from arco.catalog.model import Format, Kind
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.operations import Create
+from arco.iceberg import requests
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import (
     AlreadyExists,
@@ -22,9 +24,10 @@ from arco.kernel.errors import (
 )
 from arco.kernel.ids import new_uuid4
 from arco.kernel.limits import TRANSACTION_STALE_S
+from arco.ledger.receipts import Source
 from arco.storage.keys import Slug
 from arco.storage.port import Always
-from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, story
+from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, commit_key, story
 from unit.txn.test_rules_of_transactions import RECORD, change, ground_of, labels, marks, transact
 
 
@@ -213,6 +216,26 @@ async def test_a_creation_says_its_identity_lies_in_its_place_and_in_a_namespace
         await transact(one, keys.next(), elsewhere)
     with pytest.raises(NoSuchNamespace):
         await transact(one, keys.next(), created(one, "new") | {"identifier": {"namespace": ["no"], "name": "new"}})
+
+
+@story
+async def test_a_name_that_a_table_of_another_format_has_is_taken_as_it_is_for_a_commit_of_one_table():
+    _, one, two, keys = await ground_of("a")
+    uuid = new_uuid4(SeededEntropy("delta"))
+    entry = msgspec.structs.replace(
+        one.catalog.tables.new_entry(uuid, NAMESPACE, "new", "file:///elsewhere/new", 1), format=Format.DELTA
+    )
+    await one.ws.committer.submit(Create(key_hash="delta", entry=entry, minted_ms=one.ws.clock.now_ms()), since=0)
+    wanted = created(two, "new")
+    with pytest.raises(Conflict, match="Requirement failed: table already exists"):
+        await transact(two, keys.next(), wanted, change("a", "x"))
+    alone = {part: wanted[part] for part in ("requirements", "updates")}
+    with pytest.raises(Conflict, match="Requirement failed: table already exists"):
+        await two.catalog.staging.create_by_commit(
+            NAMESPACE, "new", requests.parse_commit_table(alone), commit_key(keys.next(), alone), Source()
+        )
+    with pytest.raises(NoSuchTable):
+        await transact(two, keys.next(), change("new", "x"))
 
 
 @story

@@ -187,6 +187,8 @@ class Staging:
     ) -> TableMetadata:
         """The metadata of the table that a commit with `assert-create` makes, in the place that was given out for it."""
         check_new_name(name, "table name")
+        # Whatever else is required is required of a table that is not there.
+        requirements.check(request.requirements, None)
         metadata = updates.apply(None, request.updates, now_ms=at_ms)
         intent = await self._intent(uuid)
         await self._check_expiry(intent, is_done)

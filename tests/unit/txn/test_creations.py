@@ -197,6 +197,31 @@ async def test_one_requirement_that_fails_leaves_no_table():
 
 
 @story
+async def test_what_is_required_beside_the_creation_must_hold_of_a_table_that_is_not_there():
+    _, one, two, keys = await ground_of("a")
+    never = {"type": "assert-current-schema-id", "current-schema-id": 0}
+    no_branch = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}
+    plain = created(one, "new")
+    for name, requirement in (("refused", never), ("made", no_branch)):
+        wanted = created(one, name) | {"requirements": [*plain["requirements"], requirement]}
+        asked = created(one, f"{name} alone") | {"requirements": wanted["requirements"]}
+        alone = {part: asked[part] for part in ("requirements", "updates")}
+        works = (
+            transact(one, keys.next(), wanted, change("a", name)),
+            one.catalog.staging.create_by_commit(
+                NAMESPACE, f"{name} alone", requests.parse_commit_table(alone), commit_key(keys.next(), alone), Source()
+            ),
+        )
+        for work in works:
+            if requirement is never:
+                with pytest.raises(Conflict, match="Requirement failed: table does not exist"):
+                    await work
+            else:
+                await work
+    assert await names_in(two) == ["a", "made", "made alone"]
+
+
+@story
 async def test_a_name_that_is_taken_is_a_requirement_that_fails():
     _, one, two, keys = await ground_of("a", "b")
     with pytest.raises(Conflict, match="Requirement failed: table already exists"):

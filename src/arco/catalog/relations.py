@@ -46,6 +46,9 @@ M = TypeVar("M")
 C = TypeVar("C", bound=CreateTable | CreateView)
 T = TypeVar("T")
 
+STAGE_AGAIN = "stage the table again, and send its new assign-uuid"
+"""The way out where an identity is used up: what one request began to create, no other may (N5)."""
+
 
 class Relations(Generic[M, C]):
     """The tables, or the views, of one workspace."""
@@ -254,7 +257,7 @@ class Relations(Generic[M, C]):
         if held is None:
             raise OutcomeUnknown("the pointer of this new table is gone")
         if held.value.created_by != pointer.created_by:
-            raise Conflict("another request created a table with this identity")
+            raise Conflict("another request has begun to create a table with this identity", hint=STAGE_AGAIN)
 
     # Dropping
 

@@ -24,7 +24,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.in_hand import InHand
 from arco.catalog.model import Entry, Kind, Levels, dotted
 from arco.catalog.names import Names, missing
-from arco.catalog.staging import assigned_uuid
+from arco.catalog.staging import assigned_uuid, begun_in_vain
 from arco.catalog.transaction_records import Record, Status
 from arco.iceberg import requirements
 from arco.iceberg.requests import CommitTable
@@ -159,6 +159,14 @@ class _Request:
     async def run(self) -> None:
         if not self._key.durable:
             _refuse_too_many(self._wanted, self._tables_max)
+        try:
+            await self._attempts()
+        except RetryLater as silence:
+            if self._key.durable or not self._creations.begun:
+                raise
+            raise begun_in_vain(silence) from silence
+
+    async def _attempts(self) -> None:
         for attempt in range(SWAP_ATTEMPTS_MAX):
             if attempt:
                 await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))

@@ -12,6 +12,7 @@ from arco.catalog.model import Format, Kind
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.operations import Create
 from arco.iceberg import requests
+from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import (
     AlreadyExists,
@@ -22,11 +23,12 @@ from arco.kernel.errors import (
     NoSuchTable,
     RetryLater,
 )
-from arco.kernel.ids import new_uuid4
+from arco.kernel.ids import new_uuid4, new_uuid7
 from arco.kernel.limits import TRANSACTION_STALE_S
 from arco.ledger.receipts import Source
 from arco.storage.keys import Slug
 from arco.storage.port import Always
+from arco.txn.transactions import Transactions
 from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, commit_key, story
 from unit.txn.test_rules_of_transactions import RECORD, change, ground_of, labels, marks, transact
 
@@ -261,6 +263,70 @@ async def test_a_name_that_a_table_of_another_format_has_is_taken_as_it_is_for_a
         )
     with pytest.raises(NoSuchTable):
         await transact(two, keys.next(), change("new", "x"))
+
+
+def unkeyed(ground: Ground, body: Any, entropy: str) -> RequestKey:
+    """The key that the server makes for a request without one: another each time that it is sent."""
+    return RequestKey(new_uuid7(ground.clock, SeededEntropy(entropy)), "any", request_hash(body), durable=False)
+
+
+@story
+async def test_who_sent_no_key_and_gave_way_is_told_to_stage_the_new_table_again():
+    """503, "send the same again", could not succeed: another request may not adopt what the first one began (rule N5)."""
+    ground, one, two, keys = await ground_of("a")
+    await two.load("a")
+    await undecided(one, keys.next())
+    ground.clock.at_ms += 1
+    body = [created(two, "other"), change("a", "y")]
+    wanted = [requests.parse_commit_table(one) for one in body]
+    with pytest.raises(Conflict, match="nothing was done") as told:
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "first"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    with pytest.raises(Conflict, match="has begun to create a table with this identity") as told:
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "second"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
+    anew = [created(two, "other", uuid=new_uuid4(SeededEntropy("staged again"))), change("a", "y")]
+    await transact(two, keys.next(), *anew)
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_who_sent_a_key_and_gave_way_may_send_the_same_again():
+    ground, one, two, keys = await ground_of("a")
+    await two.load("a")
+    await undecided(one, keys.next())
+    key, body = keys.next(), [created(two, "other"), change("a", "y")]
+    with pytest.raises(RetryLater):
+        await transact(two, key, *body)
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await transact(two, key, *body)
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_who_gave_way_before_anything_of_a_new_table_was_written_may_send_the_same_again():
+    ground, one, two, keys = await ground_of("a")
+    await undecided(one, keys.next())
+    ground.clock.at_ms += 1
+    body = [created(two, "other"), change("a", "y")]
+    wanted = [requests.parse_commit_table(one) for one in body]
+    with pytest.raises(RetryLater):
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "first"), Source())
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "second"), Source())
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_a_creation_alone_that_has_no_key_is_told_to_stage_its_table_again_where_the_name_is_kept():
+    ground, one, two, keys = await ground_of("a")
+    await undecided(one, keys.next())
+    body = created(two, "new", uuid=new_uuid4(SeededEntropy("alone")))
+    wanted, create = requests.parse_commit_table(body), two.catalog.staging.create_by_commit
+    with pytest.raises(Conflict, match="is about to create") as told:
+        await create(NAMESPACE, "new", wanted, unkeyed(ground, body, "first"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
 
 
 @story

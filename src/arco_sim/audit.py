@@ -24,7 +24,9 @@ from arco.storage.keys import CatalogCommitKey, Head, HeadKey, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import ObjectStore
 
-_FILE = re.compile(r"/[0-9]{5,}-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$")  # the request, and what it stands behind
+_FILE = re.compile(
+    r"/[0-9]{5,}-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$"
+)  # the request; its table, and what it stands behind
 _REMEMBERED_MAX = 4096
 """Bytes that were decoded before, of each kind: objects are looked at again and again, and what they say is frozen."""
 T = TypeVar("T")

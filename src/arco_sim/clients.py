@@ -12,9 +12,11 @@ from typing import Any
 
 from arco.catalog.doubt import doubt
 from arco.kernel.entropy import SeededEntropy
-from arco.kernel.errors import ArcoError, AskHistory, FixRequest, OutcomeUnknown, Refresh, RetryLater
+from arco.kernel.errors import ArcoError, AskHistory, AskOperator, FixRequest, OutcomeUnknown, Refresh, RetryLater
 from arco.kernel.ids import new_uuid7
+from arco_sim.invariants import UNEXPECTED
 from arco_sim.linearizability import Operation
+from arco_sim.scenario import violate
 from arco_sim.world import Env, World
 
 PATIENCE_S = 60.0
@@ -172,6 +174,10 @@ class Clients:
             answer = await work(request)
         except (RetryLater, AskHistory, FixRequest, Refresh) as error:
             answer = error
+        except AskOperator as error:
+            # Nobody damages anything where there are clients: whatever cannot be read, somebody wrote so.
+            violate(self.world, UNEXPECTED, f"{request} needs an operator: {error.message}")
+            raise
         if request.under_way and request.attempt == attempt:
             self._hear(request, answer)
 

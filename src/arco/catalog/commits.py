@@ -30,7 +30,7 @@ from arco.catalog.names import missing
 from arco.catalog.once import refused
 from arco.catalog.pointer import Pointer
 from arco.catalog.standing import bring_in_step, in_step
-from arco.catalog.subject import Subject
+from arco.catalog.subject import Subject, adopted
 from arco.catalog.swinging import Swings
 from arco.catalog.versions import Committed, Prepared, Version, version_of
 from arco.catalog.workspace import Workspace
@@ -292,9 +292,20 @@ class _Attempt(Generic[M, R]):
             behind.metadata, self._request, self._ws.clock.now_ms(), behind.location, self._allowed
         )
         number = behind.number + 1
-        name = self._ws.files.name(self._key, number, None if before is None else before.location)
-        location = self._subject.metadata_file(metadata, name)
+        location = self._begun_at(base, number) if before is None else None
+        if location is None:
+            uuid = base.pointer.value.table_uuid
+            name = self._ws.files.name(self._key, number, uuid, "" if before is None else before.location)
+            location = self._subject.metadata_file(metadata, name)
         return Prepared(base, behind, Version(number, location, metadata), self._ws.ulids.next())
+
+    def _begun_at(self, base: Base[M], number: int) -> str | None:
+        """Where an earlier attempt put its file for this base, whatever version of Arco named it: its swing may land yet (C3)."""
+        marker = None if self._marker is None else self._marker.value
+        if marker is None or marker.tried is None or marker.table_uuid != base.pointer.value.table_uuid:
+            return None
+        is_same = (marker.tried.number, marker.base_metadata_location) == (number, base.location)
+        return marker.metadata_location if is_same else None
 
     async def _nothing_to_do(self, entry: Entry, prepared: Prepared[M]) -> Committed[M] | None:
         """The updates change nothing. That is an answer about now: name and pointer must still be what they were."""
@@ -368,8 +379,8 @@ class _Attempt(Generic[M, R]):
         if written is data:
             self._wrote = prepared, data
             return prepared
-        adopted = self._subject.decode(written, prepared.location)
-        return replace(prepared, after=replace(prepared.after, metadata=adopted))
+        metadata = adopted(self._subject, written, prepared.location, prepared.metadata)
+        return replace(prepared, after=replace(prepared.after, metadata=metadata))
 
     async def _write_marker(self, prepared: Prepared[M], since: int) -> Held[Marker] | None:
         """Claim the key, or renew our claim for a new base: each swing has its own marker write before it."""

@@ -1,8 +1,9 @@
 """Metadata files: written once under a name that says which commit of which request they are, read back as bytes.
 
-The name is the commit's number and a hash over the key and the request. So two attempts of one request on one base share a
-name, and whoever finds the file there adopts its bytes: a stalled attempt and its successor converge on one commit. Two
-different requests can never share one. In a group the hash also covers the file that the commit stands behind.
+The name is the commit's number and a hash over the key, the request and the table. So two attempts of one request on one base
+share a name, and whoever finds the file there adopts its bytes: a stalled attempt and its successor converge on one commit. Two
+different requests can never share one, nor can two tables of one request that keep their files in one folder. In a group the
+hash also covers the file that the commit stands behind.
 """
 
 from arco.catalog.idempotency import RequestKey
@@ -19,7 +20,7 @@ from arco.storage.port import Absent, HasFolders, Landed, Lost, ObjectStore
 from arco.storage.readback import put_settled
 
 _REQUEST_DIGITS = 20
-"""So many digits of a name say which request it is, in whatever group."""
+"""So many digits of a name say which request it is, of whatever table and in whatever group."""
 
 
 class MetadataFiles:
@@ -35,15 +36,15 @@ class MetadataFiles:
         self._entropy = entropy
         self._kept: Kept[str, bytes] = Kept(bytes_max=METADATA_CACHE_BYTES_MAX, things_max=METADATA_CACHE_FILES_MAX)
 
-    def name(self, key: RequestKey, commit_number: int, behind: str | None = None) -> str:
+    def name(self, key: RequestKey, commit_number: int, table_uuid: str, behind: str = "") -> str:
         """The file name of one commit of one request. `behind`: the file of the commit before it, if that has not landed yet.
 
-        The same request behind another commit is another file: bytes that are adopted must be computed on the same version.
+        The same request behind another commit is another file, and so it is for another table, which may lie in the same place:
+        bytes that are adopted must be computed on the same version.
         """
-        told = fingerprint("metadata file", key.key, key.request_hash)[:32]
-        if behind is not None:
-            told = told[:_REQUEST_DIGITS] + fingerprint("behind", told, behind)[: 32 - _REQUEST_DIGITS]
-        return f"{commit_number:05}-{told}.metadata.json"
+        request = fingerprint("metadata file", key.key, key.request_hash)[:_REQUEST_DIGITS]
+        version = fingerprint("version", request, table_uuid, behind)[: 32 - _REQUEST_DIGITS]
+        return f"{commit_number:05}-{request}{version}.metadata.json"
 
     async def write(self, location: str, data: bytes) -> bytes:
         """Write a file, or adopt the one that is there: the bytes that count from now on."""

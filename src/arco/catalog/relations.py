@@ -26,7 +26,7 @@ from arco.catalog.operations import Create, Rename, Undrop
 from arco.catalog.pointer import Pointer, Tombstone, is_still
 from arco.catalog.proposals import is_proposal
 from arco.catalog.standing import bring_in_step, bury, finish_drop, in_step, pointer_at
-from arco.catalog.subject import Subject
+from arco.catalog.subject import Subject, adopted
 from arco.catalog.tier1 import Seen
 from arco.catalog.workspace import Workspace
 from arco.iceberg.guardrails import Allowed, nowhere_else
@@ -45,6 +45,9 @@ from arco.storage.port import Lost, Unknown
 M = TypeVar("M")
 C = TypeVar("C", bound=CreateTable | CreateView)
 T = TypeVar("T")
+
+STAGE_AGAIN = "stage the table again, and send its new assign-uuid"
+"""The way out where an identity is used up: what one request began to create, no other may (N5)."""
 
 
 _Looks = Callable[[str, str], Looks]
@@ -205,7 +208,8 @@ class Relations(Generic[M, C]):
         return table_folder(self._ws.scope, slug, TableUuid(uuid))
 
     def _first_location(self, metadata: M, key: RequestKey) -> str:
-        return self.subject.metadata_file(metadata, self._ws.files.name(key, 0))
+        name = self._ws.files.name(key, 0, self.subject.identity(metadata))
+        return self.subject.metadata_file(metadata, name)
 
     async def stage_new(
         self, metadata: M, key: RequestKey, source: Source, uuid: str, transaction: str | None = None
@@ -223,6 +227,8 @@ class Relations(Generic[M, C]):
         pointer = pointer_at(uuid, self.subject.kind, published, facts, key.hash)
         data = self.subject.encode(metadata, location)
         written = await beside(ws.files.write(location, data), self._first_swing(pointer))
+        if written is not data:
+            adopted(self.subject, written, location, metadata)
         reach("create.staged")
         return location, written is data
 
@@ -267,7 +273,7 @@ class Relations(Generic[M, C]):
         if held is None:
             raise OutcomeUnknown("the pointer of this new table is gone")
         if held.value.created_by != pointer.created_by:
-            raise Conflict("another request created a table with this identity")
+            raise Conflict("another request has begun to create a table with this identity", hint=STAGE_AGAIN)
 
     # Dropping
 

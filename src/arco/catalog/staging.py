@@ -18,7 +18,7 @@ from arco.catalog.model import Kind, Levels
 from arco.catalog.names import Draft, Names
 from arco.catalog.once import once
 from arco.catalog.operations import Create
-from arco.catalog.relations import Relations
+from arco.catalog.relations import STAGE_AGAIN, Relations
 from arco.catalog.workspace import Workspace
 from arco.iceberg import changes, guardrails, requirements, updates
 from arco.iceberg.guardrails import Allowed
@@ -34,6 +34,7 @@ from arco.kernel.errors import (
     NoSuchTable,
     OutcomeUnknown,
     Refresh,
+    RetryLater,
     UnknownFormat,
 )
 from arco.kernel.ids import TableUuid, clip
@@ -150,6 +151,7 @@ class Staging:
         asset_id: str | None = None,
     ) -> tuple[TableMetadata, str]:
         """Create the table that a commit with `assert-create` describes, of an asset that may be known already."""
+        begun = False
 
         async def begin() -> Marker:
             if self._ws.tier1.names.find(levels, name, Kind.TABLE) is not None:
@@ -162,8 +164,10 @@ class Staging:
             async def is_done() -> bool:
                 return await self._ws.tier1.landed_at(key.hash, marker.since) is not None
 
+            nonlocal begun
             uuid = marker.table_uuid or ""
             metadata = await self.described(name, request, uuid, marker.minted_ms, is_done)
+            begun = True
             await self._tables.stage_new(metadata, key, source, uuid)
             try:
                 answer = await self._tables.take_name(levels, name, metadata, key, source, marker, asset_id)
@@ -177,6 +181,10 @@ class Staging:
 
         try:
             return await self._tables.answered(await once(self._ws, key, begin, act))
+        except RetryLater as silence:
+            if key.durable or not begun:
+                raise
+            raise begun_in_vain(silence) from silence
         except (FixRequest, Refresh) as refusal:
             late = refusal.message == _EXPIRED
             self._ws.tallies.add(Tallied.STAGED_EXPIRED if late else Tallied.STAGED_REFUSED)
@@ -187,6 +195,8 @@ class Staging:
     ) -> TableMetadata:
         """The metadata of the table that a commit with `assert-create` makes, in the place that was given out for it."""
         check_new_name(name, "table name")
+        # Whatever else is required is required of a table that is not there.
+        requirements.check(request.requirements, None)
         metadata = updates.apply(None, request.updates, now_ms=at_ms)
         intent = await self._intent(uuid)
         await self._check_expiry(intent, is_done)
@@ -216,6 +226,13 @@ class Staging:
         name = str(StagedIntentKey(self._ws.scope, TableUuid(uuid)))
         found = await self._ws.tier1.store.get(name)
         return None if found is None else decode_intent(found.data, name)
+
+
+def begun_in_vain(silence: RetryLater) -> Conflict:
+    """What to say of a creation without a key that was begun and gave way. "Send the same again" would be a lie: that is another
+    request, which may not adopt what the first one began (N5).
+    """
+    return Conflict(f"nothing was done, and what was begun cannot be sent again: {silence.message}", hint=STAGE_AGAIN)
 
 
 def decode_intent(data: bytes, name: str) -> Intent:

@@ -16,6 +16,7 @@ from arco.iceberg.guardrails import Allowed, Placed
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable, CommitView, CreateTable, CreateView
 from arco.iceberg.view_metadata import ViewMetadata
+from arco.kernel.errors import CorruptObject
 
 M = TypeVar("M")
 R_contra = TypeVar("R_contra", contravariant=True)
@@ -68,6 +69,14 @@ class Subject(Protocol[M, R_contra, C_contra]):
     def committed(self, base: M, request: R_contra, now_ms: int, previous_location: str, allowed: Allowed) -> M:
         """The metadata after a commit: `base` itself if nothing changes. Raises why the commit does not apply."""
         ...
+
+
+def adopted(subject: Subject[M, Any, Any], data: bytes, location: str, ours: M) -> M:
+    """The metadata in a file that was there already: it stands for what we would have written, if it is the same table's."""
+    found = subject.decode(data, location)
+    if subject.identity(found) != subject.identity(ours):
+        raise CorruptObject(f"{location} has the metadata of {subject.identity(found)}, not of {subject.identity(ours)}")
+    return found
 
 
 class Tables:

@@ -69,6 +69,8 @@ class Creations:
         self._key = key
         self._source = source
         self._assets = assets
+        self.begun = False
+        """Whether anything was written under the identity of one of them."""
         self._at_ms = TransactionId(key.key).time_ms
 
     async def describe(self, levels: Levels, name: str, changes: Sequence[CommitTable]) -> Described:
@@ -84,6 +86,7 @@ class Creations:
 
     async def reserve(self, described: Described, record: Record) -> Reserved:
         """Write the table where nobody sees it, and keep its name."""
+        self.begun = True
         uuid = described.uuid
         tables = self._catalog.tables
         location = await tables.stage_new(described.metadata, self._key, self._source, uuid, self._key.key)

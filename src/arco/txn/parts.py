@@ -14,7 +14,7 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.model import Entry
 from arco.catalog.pointer import Pending, Pointer
 from arco.catalog.standing import in_step
-from arco.catalog.subject import Tables
+from arco.catalog.subject import Tables, adopted
 from arco.catalog.transaction_records import Part, Record
 from arco.iceberg.metadata import TableMetadata
 from arco.iceberg.requests import CommitTable
@@ -86,10 +86,10 @@ class Parts:
             await together(*self._swings.receipts_owed(base))
             return Staged(entry, base, metadata, base.pointer.value.published[-1])
         number = base.pointer.value.commit_number + 1
-        location = _TABLES.metadata_file(metadata, self._ws.files.name(self._key, number))
+        location = _TABLES.metadata_file(metadata, self._ws.files.name(self._key, number, entry.uuid))
         data = _TABLES.encode(metadata, location)
         found = await beside(self._ws.files.write(location, data), *self._swings.receipts_owed(base))
-        written = metadata if found is data else _TABLES.decode(found, location)
+        written = metadata if found is data else adopted(_TABLES, found, location, metadata)
         facts = _TABLES.facts(written)
         change = Published(
             event_id=self._ws.ulids.next(),

@@ -24,13 +24,22 @@ from arco.catalog.idempotency import RequestKey
 from arco.catalog.in_hand import InHand
 from arco.catalog.model import Entry, Kind, Levels, dotted
 from arco.catalog.names import Names, missing
-from arco.catalog.staging import assigned_uuid
+from arco.catalog.staging import assigned_uuid, begun_in_vain
 from arco.catalog.transaction_records import Record, Status
 from arco.iceberg import requirements
 from arco.iceberg.requests import CommitTable
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import ArcoError, AskOperator, FixRequest, InvalidInput, OutcomeUnknown, Refresh, RetryLater
-from arco.kernel.limits import SWAP_ATTEMPTS_MAX, TRANSACTION_TABLES_MAX
+from arco.kernel.errors import (
+    ArcoError,
+    AskOperator,
+    Conflict,
+    FixRequest,
+    InvalidInput,
+    OutcomeUnknown,
+    Refresh,
+    RetryLater,
+)
+from arco.kernel.limits import SWAP_ATTEMPTS_MAX, TRANSACTION_TABLES_EVER_MAX, TRANSACTION_TABLES_MAX
 from arco.ledger.receipts import Source
 from arco.storage.cas import Held, Overtaken, Swung
 from arco.storage.port import Lost, Unknown
@@ -42,9 +51,10 @@ from arco.txn.parts import Parts, Prepared, Staged, TableGone
 T = TypeVar("T")
 
 Place = tuple[Levels, str]
-Staging = dict[Place, Staged | Described]
 Wanted = dict[Place, list[CommitTable]]
 """The changes of a request, by table, in order."""
+Meant = dict[Place, Entry | None]
+"""The tables that names mean, None for one to be created."""
 
 
 class Transactions:
@@ -62,12 +72,13 @@ class Transactions:
 
         `assets` are the identities of tables that it creates, where they have one already.
         """
-        wanted = _by_table(changes, self._tables_max)
+        wanted = _by_table(changes)
+        claims = Claims(self._catalog.parts, self._in_hand)
         with self._in_hand.working(key.key):
-            await _Request(self._catalog, Claims(self._catalog.parts, self._in_hand), wanted, key, source, assets).run()
+            await _Request(self._catalog, claims, wanted, key, source, assets, self._tables_max).run()
 
 
-def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
+def _by_table(changes: Sequence[CommitTable]) -> Wanted:
     if not changes:
         raise InvalidInput("a transaction without table changes")
     wanted: Wanted = {}
@@ -75,13 +86,19 @@ def _by_table(changes: Sequence[CommitTable], tables_max: int) -> Wanted:
         if change.identifier is None:
             raise InvalidInput("a table change has no identifier")
         wanted.setdefault((change.identifier.namespace, change.identifier.name), []).append(change)
-    if len(wanted) > tables_max:
-        raise InvalidInput(
-            f"a transaction over {len(wanted)} tables, more than {tables_max}",
-            hint="split it, or start the server with --transaction-tables",
-        )
+    # More than any server takes were never committed anywhere.
+    _refuse_too_many(wanted, TRANSACTION_TABLES_EVER_MAX)
     _refuse_one_identity_twice(wanted)
     return wanted
+
+
+def _refuse_too_many(wanted: Wanted, tables_max: int) -> None:
+    if len(wanted) > tables_max:
+        could = len(wanted) <= TRANSACTION_TABLES_EVER_MAX
+        raise InvalidInput(
+            f"a transaction over {len(wanted)} tables, more than {tables_max}",
+            hint=f"split it{', or start the server with --transaction-tables, and use a new key' if could else ''}",
+        )
 
 
 def _refuse_one_identity_twice(wanted: Wanted) -> None:
@@ -104,6 +121,14 @@ def _assigned(wanted: Wanted) -> list[tuple[Place, str]]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Staging:
+    """What the names meant, and what was staged for it or why not. Nothing is meant where that alone is why not."""
+
+    meant: Meant
+    parts: list[Staged | Described] | ArcoError | TableGone
+
+
+@dataclass(frozen=True, slots=True)
 class _Again:
     """The record, or a name, is no longer what this attempt was begun with."""
 
@@ -112,18 +137,36 @@ class _Request:
     """One request on its way, across as many attempts as it takes."""
 
     def __init__(
-        self, catalog: Catalog, claims: Claims, wanted: Wanted, key: RequestKey, source: Source, assets: Assets
+        self,
+        catalog: Catalog,
+        claims: Claims,
+        wanted: Wanted,
+        key: RequestKey,
+        source: Source,
+        assets: Assets,
+        tables_max: int,
     ) -> None:
         self._catalog = catalog
         self._ws = catalog.parts
         self._claims = claims
         self._wanted = wanted
         self._key = key
+        self._tables_max = tables_max
         self._source = source
         self._parts = Parts(catalog, key, source)
         self._creations = Creations(catalog, key, source, assets)
 
     async def run(self) -> None:
+        if not self._key.durable:
+            _refuse_too_many(self._wanted, self._tables_max)
+        try:
+            await self._attempts()
+        except RetryLater as silence:
+            if self._key.durable or not self._creations.begun:
+                raise
+            raise begun_in_vain(silence) from silence
+
+    async def _attempts(self) -> None:
         for attempt in range(SWAP_ATTEMPTS_MAX):
             if attempt:
                 await self._ws.clock.sleep(pause_s(min(attempt, 5), self._ws.entropy))
@@ -166,10 +209,10 @@ class _Request:
         with doubt():
             return await work
 
-    async def _with(self, record: Held[Record], staged: Staging | ArcoError | TableGone) -> bool:
+    async def _with(self, record: Held[Record], staging: _Staging) -> bool:
         """Prepare and decide. Whatever goes wrong before the decision leaves nothing that counts."""
         try:
-            prepared = await self._prepare(record.value, staged)
+            prepared = await self._judged(record.value, staging)
         except TableGone:
             await self._claims.leave(record)
             return False
@@ -193,29 +236,33 @@ class _Request:
         found = (names.find(levels, name, Kind.TABLE) for levels, name in self._wanted)
         return [entry for entry in found if entry is not None]
 
-    async def _resolve(self, *, warm: bool) -> dict[Place, Entry | None]:
-        """The tables that the names mean, None for one to be created. None is missed on what is only remembered."""
+    async def _resolve(self, *, warm: bool) -> Meant:
+        """None is missed on what is only remembered."""
         names = self._ws.tier1.names
         if not warm or len(self._found()) < len(self._wanted):
             names = (await self._ws.tier1.current()).names
         return {place: _meant(names, place, changes[0]) for place, changes in self._wanted.items()}
 
-    def _still_named(self, staged: Staging) -> bool:
+    def _still_mean(self, meant: Meant) -> bool:
+        """Whether the names mean the same tables, as far as tier 1 is known now."""
         names = self._ws.tier1.names
-        existing = [(place, one.uuid) for place, one in staged.items() if isinstance(one, Staged)]
-        found = [(place, names.find(*place, Kind.TABLE)) for place, _ in existing]
-        return existing == [(place, None if entry is None else entry.uuid) for place, entry in found]
+        return all(_uuid(names.find(*place, Kind.TABLE)) == _uuid(entry) for place, entry in meant.items())
 
     # The steps
 
-    async def _staged(self, *, warm: bool) -> Staging | ArcoError | TableGone:
-        """Every part, computed and written; or why not, to be judged when the claim has answered."""
+    async def _staged(self, *, warm: bool) -> _Staging:
+        """Every part, computed and written; or why not, to be judged when the claim has answered.
+
+        Also the limit: a server that allows more may have done it before (C6).
+        """
+        meant: Meant = {}
         try:
-            entries = await self._resolve(warm=warm)
-            work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in entries.items()]
-            return dict(zip(entries, await _all(work), strict=True))
+            _refuse_too_many(self._wanted, self._tables_max)
+            meant = await self._resolve(warm=warm)
+            work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in meant.items()]
+            return _Staging(meant, await _all(work))
         except (ArcoError, TableGone) as error:
-            return error
+            return _Staging(meant, error)
 
     async def _stage(self, place: Place, entry: Entry | None, *, warm: bool) -> Staged | Described:
         changes = self._wanted[place]
@@ -223,35 +270,37 @@ class _Request:
             return await self._creations.describe(*place, changes)
         return await self._parts.stage(entry, changes, warm=warm)
 
-    async def _prepare(self, record: Record, staged: Staging | ArcoError | TableGone) -> list[Prepared | Reserved] | _Again:
-        """Every part into its pointer, and beside it a look whether the names still mean these tables (C2)."""
-        if isinstance(staged, FixRequest | Refresh) and not await self._is_no_now():
+    async def _judged(self, record: Record, staging: _Staging) -> list[Prepared | Reserved] | _Again:
+        """A no is an answer about now, whatever it was found in: the tables that it is about must be what the names mean (C6)."""
+        try:
+            return await self._prepare(record, staging)
+        except (FixRequest, Refresh):
+            await self._ws.tier1.current()
+            if self._still_mean(staging.meant):
+                raise
             return _Again()
+
+    async def _prepare(self, record: Record, staging: _Staging) -> list[Prepared | Reserved] | _Again:
+        """Every part into its pointer, and beside it a look whether the names still mean these tables (C2)."""
+        staged = staging.parts
         if isinstance(staged, Exception):
             raise staged
-        if not {one.uuid for one in staged.values()} <= set(record.tables):
+        if not {one.uuid for one in staged} <= set(record.tables):
             return _Again()
         seen = self._ws.tier1.seen
         names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
-        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in staged.items()]
+        pairs = zip(staging.meant, staged, strict=True)
+        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in pairs]
         preparing = asyncio.ensure_future(_all(work))
         await together(names_check, preparing)
         if not names_check.result():
             await self._ws.tier1.renewed()
-        return preparing.result() if self._still_named(staged) else _Again()
+        return preparing.result() if self._still_mean(staging.meant) else _Again()
 
     async def _prepare_one(self, place: Place, staged: Staged | Described, record: Record) -> Prepared | Reserved:
         if isinstance(staged, Described):
             return await self._creations.reserve(staged, record)
         return await self._parts.prepare(staged, self._wanted[place], record)
-
-    async def _is_no_now(self) -> bool:
-        """A refusal is an answer about now: the names that it was computed with must still be so."""
-        seen = self._ws.tier1.seen
-        if await self._ws.tier1.is_unchanged(seen):
-            return True
-        await self._ws.tier1.renewed()
-        return False
 
     async def _decide(self, held: Held[Record], prepared: list[Prepared | Reserved]) -> bool:
         """The one swing that makes it visible."""
@@ -289,11 +338,18 @@ def _meant(names: Names, place: Place, first: CommitTable) -> Entry | None:
     entry = names.find(*place, Kind.TABLE)
     if entry is not None:
         return entry
-    if requirements.creates(first.requirements) and place not in names.entries:
-        return None
     if names.find(*place, Kind.VIEW) is not None:
         raise InvalidInput(f"{dotted(*place)} is a view", hint="a transaction changes tables; commit views one by one")
-    raise missing(*place, Kind.TABLE)
+    if not requirements.creates(first.requirements):
+        raise missing(*place, Kind.TABLE)
+    if names.entry(place) is not None:
+        # A table of another format, which Iceberg's routes do not show, has the name all the same.
+        raise Conflict("Requirement failed: table already exists")
+    return None
+
+
+def _uuid(entry: Entry | None) -> str | None:
+    return None if entry is None else entry.uuid
 
 
 def _nothing_happened(error: ArcoError) -> ArcoError:

@@ -84,6 +84,7 @@ class EverybodyScenario(TransactionsScenario):
         limit_s=400 * _DAY_S,
     )
     faults = tuple(Fault)
+    may_share_a_folder = False
 
     async def prepare(self, world: World, env: Env) -> None:
         world.notes["truth"] = Truth(world, SCOPE)

@@ -62,6 +62,7 @@ class FeedScenario(TransactionsScenario):
     profile = FaultProfile.of(
         fault_share=0.05, crash_share=0.008, stall_s=500.0, lingers=True, limit_s=_MONTHS_S + 100_000.0
     )
+    may_share_a_folder = False
 
     async def prepare(self, world: World, env: Env) -> None:
         world.notes["truth"] = Truth(world, SCOPE)

@@ -147,7 +147,7 @@ def key_of(request: Request) -> RequestKey:
 
 
 def landings(env: Env, found: Audit, request: Request) -> list[tuple[str, int]]:
-    return found.landings(open_catalog(env).parts.files.name(key_of(request), 0))
+    return found.landings(open_catalog(env).parts.files.name(key_of(request), 0, ""))
 
 
 def judge_commit(world: World, env: Env, found: Audit, request: Request) -> None:

@@ -2,8 +2,9 @@
 
 The tables are a bank: transfers move money between them, so the sum of any moment is known. Others mark several tables:
 always, together with a table that they create, against a requirement that cannot hold, or in a way that only one of the servers
-allows. One table is dropped meanwhile, and readers look at all tables at once. The tables' own histories tell what landed: every
-transaction in all of its tables or in none, once, in one order.
+allows. One table is dropped meanwhile, and readers look at all tables at once. In every other world all tables keep their
+metadata files in one folder. The tables' own histories tell what landed: every transaction in all of its tables or in none, once,
+in one order.
 """
 
 from contextlib import suppress
@@ -13,14 +14,17 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.namespaces import create_namespace
+from arco.catalog.policy import LocationPolicy
 from arco.catalog.side_by_side import side_by_side
 from arco.iceberg import requests
+from arco.iceberg.locations import inside
 from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import NoSuchTable
 from arco.kernel.ids import new_uuid4
 from arco.ledger.receipts import Source
 from arco.storage.keys import Slug
+from arco.storage.port import ObjectStore
 from arco.txn.transactions import Transactions
 from arco_sim import invariants
 from arco_sim.audit import Audit, audit_of
@@ -56,6 +60,24 @@ _SCRIPT = (
 )
 
 
+FOLDER = "file:///together/metadata"
+
+
+class OneFolder(LocationPolicy):
+    """Allows a folder in which several tables have their files; and, of one server, what it alone allows."""
+
+    def __init__(self, store: ObjectStore, also: LocationPolicy | None = None) -> None:
+        super().__init__()
+        self._store = store
+        self._also = also or LocationPolicy()
+
+    def allows(self, location: str) -> bool:
+        return inside(location, FOLDER) or self._also.allows(location)
+
+    def outside(self, location: str) -> tuple[ObjectStore, str] | None:
+        return (self._store, location.removeprefix("file:///")) if inside(location, FOLDER) else None
+
+
 class TransactionsScenario:
     name = "transactions"
     promise = "a transaction is visible in all of its tables or in none, once, and in one order with all others"
@@ -63,13 +85,21 @@ class TransactionsScenario:
     faults = tuple(Fault)
     bank: tuple[str, ...] = BANK
     others: tuple[str, ...] = (FRAGILE,)
+    may_share_a_folder = True
+
+    def open(self, env: Env, policy: LocationPolicy | None = None) -> Catalog:
+        return open_catalog(env, OneFolder(env.store, policy))
+
+    def _place(self, world: World) -> dict[str, str]:
+        return {"write.metadata.path": FOLDER} if self.may_share_a_folder and world.seed % 2 else {}
 
     async def prepare(self, world: World, env: Env) -> None:
-        catalog = open_catalog(env)
+        catalog = self.open(env)
         await create_namespace(catalog.parts, NAMESPACE, {}, unkeyed("first"), Author())
         uuids = {}
+        kept = {"write.metadata.previous-versions-max": str(1 + world.seed % 3)}
         for name in (*self.bank, *self.others):
-            properties = {"balance": str(_BALANCE), "write.metadata.previous-versions-max": str(1 + world.seed % 3)}
+            properties = {"balance": str(_BALANCE)} | kept | self._place(world)
             body = {"name": name, "schema": {"type": "struct", "fields": [FIELD]}, "properties": properties}
             wanted = requests.parse_create_table(body)
             metadata, _ = await catalog.tables.create(NAMESPACE, wanted, unkeyed(name), Source())
@@ -88,7 +118,7 @@ class TransactionsScenario:
             world.spawn(f"server{number}", lambda env, n=number: self._serve(env, n), lives=4)  # type: ignore[misc]
 
     async def _serve(self, env: Env, number: int) -> None:
-        catalog = open_catalog(env, Lenient() if number == 0 else None)
+        catalog = self.open(env, Lenient() if number == 0 else None)
         transactions = Transactions(catalog)
         clients: Clients = env.world.notes["clients"]
         await clients.serve(env, number, lambda request: self._work(env, catalog, transactions, request))
@@ -129,7 +159,11 @@ class TransactionsScenario:
         if request.kind == "far":
             return [await self._far(env, name, request) for name in names]
         if request.kind == "found":
-            return [_created(env, request) if name == NEW else _change(name, {"last": str(request)}, []) for name in names]
+            place = self._place(env.world)
+            return [
+                _created(env, request, place) if name == NEW else _change(name, {"last": str(request)}, [])
+                for name in names
+            ]
         if request.kind != "move":
             impossible = [{"type": "assert-current-schema-id", "current-schema-id": 77}] if request.kind == "never" else []
             last = len(names) - 1
@@ -137,7 +171,7 @@ class TransactionsScenario:
                 _change(name, {"last": str(request)}, impossible if place == last else [])
                 for place, name in enumerate(names)
             ]
-        catalog = open_catalog(env)
+        catalog = self.open(env)
         amounts = {names[0]: -7, names[1]: 7}
         bodies = []
         for name in names:
@@ -156,7 +190,7 @@ class TransactionsScenario:
 
     async def _far(self, env: Env, name: str, request: Request) -> dict[str, Any]:
         """A change that only a server takes which allows other places: refused by one, it must not be done by another."""
-        _, base = await open_catalog(env).tables.load(NAMESPACE, name)
+        _, base = await self.open(env).tables.load(NAMESPACE, name)
         identifier = {"namespace": list(NAMESPACE), "name": name}
         return {"identifier": identifier} | there_and_back(base.metadata.location, {"last": str(request)})
 
@@ -190,7 +224,7 @@ class TransactionsScenario:
         names = {uuid: name for name, uuid in world.notes["uuids"].items()}
         if request.kind == "found":
             names[_uuid_of(request)] = NEW
-        where = found.landings(open_catalog(env).parts.files.name(key_of(request), 0))
+        where = found.landings(open_catalog(env).parts.files.name(key_of(request), 0, ""))
         # A pointer without a name is no table.
         where = [(uuid, number) for uuid, number in where if found.names.by_uuid(uuid) or names[uuid] == FRAGILE]
         numbers = {names[uuid]: number for uuid, number in where}
@@ -225,13 +259,13 @@ class TransactionsScenario:
                 violate(world, invariants.LINEARIZABLE, f"{look} began after {request} was acknowledged and did not see it")
 
     async def _judge_end(self, world: World, env: Env) -> None:
-        seen = await self._look(open_catalog(env))
+        seen = await self._look(self.open(env))
         total = sum(balance for _, balance, _ in seen.values())
         if total != _BALANCE * len(self.bank):
             violate(world, invariants.NOT_HALF_VISIBLE, f"the bank holds {total} in the end: {seen}")
         for name in (*self.others, NEW):
             with suppress(NoSuchTable):
-                await open_catalog(env).tables.load(NAMESPACE, name)
+                await self.open(env).tables.load(NAMESPACE, name)
 
 
 def key_of(request: Request) -> RequestKey:
@@ -261,7 +295,7 @@ def _uuid_of(request: Request) -> str:
     return random if request.client % 2 else request.key[:-12] + random[-12:]
 
 
-def _created(env: Env, request: Request) -> dict[str, Any]:
+def _created(env: Env, request: Request, properties: dict[str, str]) -> dict[str, Any]:
     """A change that makes a new table, if there is none of that name."""
     uuid = _uuid_of(request)
     location = open_catalog(env).tables.own_location(Slug.from_name(NEW), uuid)
@@ -274,6 +308,7 @@ def _created(env: Env, request: Request) -> dict[str, Any]:
         {"action": "set-default-spec", "spec-id": -1},
         {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
         {"action": "set-default-sort-order", "sort-order-id": -1},
+        *([{"action": "set-properties", "updates": properties}] if properties else []),
     ]
     return _change(NEW, {}, [{"type": "assert-create"}]) | {"updates": updates}
 

@@ -207,7 +207,7 @@ class _Request:
     async def _commit(self) -> None:
         body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"last": self.key}}]}
         key = self._asked(body)
-        self.file = self.catalog.parts.files.name(key, 0)
+        self.file = self.catalog.parts.files.name(key, 0, "")
         await self.catalog.table_commits.commit(NAMESPACE, self.name, requests.parse_commit_table(body), key, Source())
 
     async def _create(self) -> None:

@@ -20,7 +20,7 @@ from arco_sim.scenario import violate
 from arco_sim.world import World
 
 _TABLE = re.compile(r"/(?:data|views)/[a-z0-9_]+-([0-9a-f-]{36})/")
-_METADATA = re.compile(r"/([0-9]{5,})-([0-9a-f]{32})\.metadata\.json$")
+_METADATA = re.compile(r"/([0-9]{5,})-([0-9a-f]{20})[0-9a-f]{12}\.metadata\.json$")
 BASE = "file:///lake/"
 
 

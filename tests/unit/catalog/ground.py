@@ -134,8 +134,12 @@ class Server:
         await drop_namespace(self.ws, (name,), RequestKey(key, "dropNamespace", name), Author())
 
     def file_of(self, key: str, body: dict[str, Any] | None = None) -> str:
-        """The name of the metadata file that a commit under this key would write."""
-        return self.ws.files.name(commit_key(key, setting(key) if body is None else body), 0)
+        """The name of a metadata file that a commit under this key would write, to whatever table."""
+        return self.ws.files.name(commit_key(key, setting(key) if body is None else body), 0, "")
+
+    def digits_of(self, key: str, body: dict[str, Any] | None = None) -> str:
+        """What the names of all metadata files have in common that are written under this key."""
+        return self.file_of(key, body).partition("-")[2][:20]
 
 
 def commit_key(key: str, body: dict[str, Any]) -> RequestKey:

@@ -70,7 +70,7 @@ async def numbers(ground: Ground, server: Server, commits: Sequence[tuple[str, d
 async def has_receipts(ground: Ground, server: Server, commits: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether any of these commits has its receipt."""
     objects = (await ground.audit()).objects
-    hashes = [server.file_of(key, body).split("-")[1][:20].encode() for key, body in commits]
+    hashes = [server.digits_of(key, body).encode() for key, body in commits]
     return any(one in data for key, data in objects.items() if RECEIPT in key for one in hashes)
 
 

@@ -3,14 +3,17 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from arco.catalog.checkpoint import checkpoint
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
-from arco.catalog.model import Kind
+from arco.catalog.model import Format, Kind
 from arco.catalog.namespaces import create_namespace, drop_namespace
 from arco.catalog.operations import Create
+from arco.iceberg import requests
+from arco.kernel.canonical_json import request_hash
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import (
     AlreadyExists,
@@ -21,11 +24,13 @@ from arco.kernel.errors import (
     NoSuchTable,
     RetryLater,
 )
-from arco.kernel.ids import new_uuid4
+from arco.kernel.ids import new_uuid4, new_uuid7
 from arco.kernel.limits import TRANSACTION_STALE_S
+from arco.ledger.receipts import Source
 from arco.storage.keys import Slug
 from arco.storage.port import Always
-from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, story
+from arco.txn.transactions import Transactions
+from unit.catalog.ground import FIELD, NAMESPACE, Ground, Server, commit_key, story
 from unit.txn.test_rules_of_transactions import RECORD, change, ground_of, labels, marks, transact
 
 
@@ -220,6 +225,31 @@ async def test_one_requirement_that_fails_leaves_no_table():
 
 
 @story
+async def test_what_is_required_beside_the_creation_must_hold_of_a_table_that_is_not_there():
+    _, one, two, keys = await ground_of("a")
+    never = {"type": "assert-current-schema-id", "current-schema-id": 0}
+    no_branch = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}
+    plain = created(one, "new")
+    for name, requirement in (("refused", never), ("made", no_branch)):
+        wanted = created(one, name) | {"requirements": [*plain["requirements"], requirement]}
+        asked = created(one, f"{name} alone") | {"requirements": wanted["requirements"]}
+        alone = {part: asked[part] for part in ("requirements", "updates")}
+        works = (
+            transact(one, keys.next(), wanted, change("a", name)),
+            one.catalog.staging.create_by_commit(
+                NAMESPACE, f"{name} alone", requests.parse_commit_table(alone), commit_key(keys.next(), alone), Source()
+            ),
+        )
+        for work in works:
+            if requirement is never:
+                with pytest.raises(Conflict, match="Requirement failed: table does not exist"):
+                    await work
+            else:
+                await work
+    assert await names_in(two) == ["a", "made", "made alone"]
+
+
+@story
 async def test_a_name_that_is_taken_is_a_requirement_that_fails():
     _, one, two, keys = await ground_of("a", "b")
     with pytest.raises(Conflict, match="Requirement failed: table already exists"):
@@ -239,6 +269,90 @@ async def test_a_creation_says_its_identity_lies_in_its_place_and_in_a_namespace
         await transact(one, keys.next(), elsewhere)
     with pytest.raises(NoSuchNamespace):
         await transact(one, keys.next(), created(one, "new") | {"identifier": {"namespace": ["no"], "name": "new"}})
+
+
+@story
+async def test_a_name_that_a_table_of_another_format_has_is_taken_as_it_is_for_a_commit_of_one_table():
+    _, one, two, keys = await ground_of("a")
+    uuid = new_uuid4(SeededEntropy("delta"))
+    entry = msgspec.structs.replace(
+        one.catalog.tables.new_entry(uuid, NAMESPACE, "new", "file:///elsewhere/new", 1), format=Format.DELTA
+    )
+    await one.ws.committer.submit(Create(key_hash="delta", entry=entry, minted_ms=one.ws.clock.now_ms()), since=0)
+    wanted = created(two, "new")
+    with pytest.raises(Conflict, match="Requirement failed: table already exists"):
+        await transact(two, keys.next(), wanted, change("a", "x"))
+    alone = {part: wanted[part] for part in ("requirements", "updates")}
+    with pytest.raises(Conflict, match="Requirement failed: table already exists"):
+        await two.catalog.staging.create_by_commit(
+            NAMESPACE, "new", requests.parse_commit_table(alone), commit_key(keys.next(), alone), Source()
+        )
+    with pytest.raises(NoSuchTable):
+        await transact(two, keys.next(), change("new", "x"))
+
+
+def unkeyed(ground: Ground, body: Any, entropy: str) -> RequestKey:
+    """The key that the server makes for a request without one: another each time that it is sent."""
+    return RequestKey(new_uuid7(ground.clock, SeededEntropy(entropy)), "any", request_hash(body), durable=False)
+
+
+@story
+async def test_who_sent_no_key_and_gave_way_is_told_to_stage_the_new_table_again():
+    """503, "send the same again", could not succeed: another request may not adopt what the first one began (rule N5)."""
+    ground, one, two, keys = await ground_of("a")
+    await two.load("a")
+    await undecided(one, keys.next())
+    ground.clock.at_ms += 1
+    body = [created(two, "other"), change("a", "y")]
+    wanted = [requests.parse_commit_table(one) for one in body]
+    with pytest.raises(Conflict, match="nothing was done") as told:
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "first"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    with pytest.raises(Conflict, match="has begun to create a table with this identity") as told:
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "second"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
+    anew = [created(two, "other", uuid=new_uuid4(SeededEntropy("staged again"))), change("a", "y")]
+    await transact(two, keys.next(), *anew)
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_who_sent_a_key_and_gave_way_may_send_the_same_again():
+    ground, one, two, keys = await ground_of("a")
+    await two.load("a")
+    await undecided(one, keys.next())
+    key, body = keys.next(), [created(two, "other"), change("a", "y")]
+    with pytest.raises(RetryLater):
+        await transact(two, key, *body)
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await transact(two, key, *body)
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_who_gave_way_before_anything_of_a_new_table_was_written_may_send_the_same_again():
+    ground, one, two, keys = await ground_of("a")
+    await undecided(one, keys.next())
+    ground.clock.at_ms += 1
+    body = [created(two, "other"), change("a", "y")]
+    wanted = [requests.parse_commit_table(one) for one in body]
+    with pytest.raises(RetryLater):
+        await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "first"), Source())
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    await Transactions(two.catalog).commit(wanted, unkeyed(ground, body, "second"), Source())
+    assert await labels(two, "other", "a") == [None, "y"]
+
+
+@story
+async def test_a_creation_alone_that_has_no_key_is_told_to_stage_its_table_again_where_the_name_is_kept():
+    ground, one, two, keys = await ground_of("a")
+    await undecided(one, keys.next())
+    body = created(two, "new", uuid=new_uuid4(SeededEntropy("alone")))
+    wanted, create = requests.parse_commit_table(body), two.catalog.staging.create_by_commit
+    with pytest.raises(Conflict, match="is about to create") as told:
+        await create(NAMESPACE, "new", wanted, unkeyed(ground, body, "first"), Source())
+    assert told.value.hint == "stage the table again, and send its new assign-uuid"
 
 
 @story

@@ -282,6 +282,28 @@ def test_bad_input_is_refused_and_changes_nothing(changes: list[dict[str, Any]],
 
 
 @story
+async def test_what_was_committed_is_heard_also_where_fewer_tables_are_allowed():
+    """Its client would delete files that tables name. One that was not is refused, and stays so wherever it is sent."""
+    ground, one, two, keys = await ground_of("a", "b", "c")
+    done, refused, changes = keys.next(), keys.next(), marks("x", "a", "b", "c")
+    await transact(one, done, *changes, tables_max=3)
+    await transact(two, done, *changes, tables_max=2)
+    for limit in (2, 3):
+        with pytest.raises(InvalidInput, match="over 3 tables, more than 2"):
+            await transact(ground.server(), refused, *marks("y", "a", "b", "c"), tables_max=limit)
+    assert await labels(two, "a", "b", "c") == ["x", "x", "x"]
+
+
+@story
+async def test_more_tables_than_any_server_takes_leave_no_record():
+    _, one, two, keys = await ground_of("a")
+    key = keys.next()
+    with pytest.raises(InvalidInput, match="over 101 tables, more than 100"):
+        await transact(one, key, *marks("x", *(f"t{number}" for number in range(101))), tables_max=101)
+    assert await two.ws.records.read(key) is None
+
+
+@story
 async def test_a_view_is_refused_with_the_reason():
     _, one, _, keys = await ground_of("a")
     version = {

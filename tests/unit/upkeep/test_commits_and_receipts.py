@@ -90,7 +90,7 @@ async def test_a_claim_that_slept_until_its_marker_was_collected_is_not_acted_up
     await held.answer()
     with pytest.raises(OutcomeUnknown, match="its record may be gone"):
         await sleeping
-    assert len((await ground.audit()).landings(quick.ws.files.name(commit_key(key, body), 0))) <= 1
+    assert len((await ground.audit()).landings(quick.ws.files.name(commit_key(key, body), 0, ""))) <= 1
     assert (await ground.server().properties("a"))["last"] == "third"
 
 
@@ -188,7 +188,7 @@ async def lost_a_race(ground: UpkeepGround, slow: Server) -> str:
     held = slow.line.delay("put", POINTER)
     losing = await held.holds(slow.commit("a", "loses"))
     before = set(ground.objects(METADATA))
-    (orphan,) = [key for key in before if slow.file_of("loses").partition("-")[2] in key]
+    (orphan,) = [key for key in before if slow.digits_of("loses") in key]
     await quick.commit("a", "wins")
     await held.answer()
     await losing

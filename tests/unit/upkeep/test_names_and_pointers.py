@@ -121,7 +121,7 @@ async def test_an_identity_that_a_client_chose_is_buried_not_deleted():
     ground.later(2 * DAY_S)
     assert (await ground.upkeep("pointers"))["pointers"].deleted == 1, "its metadata file"
     again = RequestKey("again", "updateTable", "1")
-    with pytest.raises(Conflict, match="another request created a table with this identity"):
+    with pytest.raises(Conflict, match="another request has begun to create a table with this identity"):
         await ground.server().catalog.staging.create_by_commit(NAMESPACE, "a", body, again, Source())
 
 
@@ -146,7 +146,7 @@ async def test_an_identity_that_a_client_chose_is_buried_though_it_never_had_a_p
     assert ground.gone([left])
     assert (await verify(ground.server().catalog, deep=True)).clean
     again = RequestKey("again", "updateTable", "1")
-    with pytest.raises(Conflict, match="another request created a table with this identity"):
+    with pytest.raises(Conflict, match="another request has begun to create a table with this identity"):
         await ground.server().catalog.staging.create_by_commit(NAMESPACE, "a", body, again, Source())
 
 

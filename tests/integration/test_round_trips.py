@@ -84,6 +84,15 @@ def test_the_requests_of_a_transaction_grow_with_its_tables_and_by_no_more(tempe
         assert measure(costs.transaction(tables), temperature).requests_in_all <= 3 + each * tables
 
 
+@pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
+@pytest.mark.parametrize("tables", [2, 10])
+def test_a_transaction_that_creates_tables_waits_for_as_many_round_trips_whatever_its_size(tables: int, key: bool) -> None:
+    # The record beside the notes of what was staged, the tables, a commit of their names and its swing, the decision.
+    cost = measure(costs.creations(tables), key=key)
+    assert cost.trips == 5
+    assert cost.requests_in_all <= 14 + 5 * tables
+
+
 @pytest.mark.parametrize("after_ms", [0, 0.5, 1, 1.5, 2, 5])
 def test_a_transaction_does_not_race_with_what_is_left_to_do_of_the_one_before_it(after_ms: float) -> None:
     # A request takes a millisecond: the receipts of the one before are on their way, then its pointers, then all is done.

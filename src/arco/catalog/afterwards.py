@@ -5,7 +5,7 @@ its failure is nobody's failure. A graceful stop waits for it.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -41,6 +41,15 @@ async def together(*work: Awaitable[object]) -> None:
     """Everything at once, and to the end: a failure must not leave writes running behind an answer."""
     if work:
         await beside(*work)
+
+
+async def to_the_end(work: Sequence["asyncio.Future[T]"]) -> list[T]:
+    """What all of it came to, or the first that failed once all has ended: no write may run on behind a decision about it."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 async def beside(here: Awaitable[T], *others: Awaitable[object]) -> T:

@@ -166,7 +166,8 @@ class Staging:
 
             nonlocal begun
             uuid = marker.table_uuid or ""
-            metadata = await self.described(name, request, uuid, marker.minted_ms, is_done)
+            intent = await self.intent(uuid)
+            metadata = await self.described(name, request, uuid, marker.minted_ms, intent, is_done)
             begun = True
             await self._tables.stage_new(metadata, key, source, uuid)
             try:
@@ -191,14 +192,19 @@ class Staging:
             raise
 
     async def described(
-        self, name: str, request: CommitTable, uuid: str, at_ms: int, is_done: Callable[[], Awaitable[bool]]
+        self,
+        name: str,
+        request: CommitTable,
+        uuid: str,
+        at_ms: int,
+        intent: Intent | None,
+        is_done: Callable[[], Awaitable[bool]],
     ) -> TableMetadata:
         """The metadata of the table that a commit with `assert-create` makes, in the place that was given out for it."""
         check_new_name(name, "table name")
         # Whatever else is required is required of a table that is not there.
         requirements.check(request.requirements, None)
         metadata = updates.apply(None, request.updates, now_ms=at_ms)
-        intent = await self._intent(uuid)
         await self._check_expiry(intent, is_done)
         self._check_place(name, uuid, request, metadata, intent)
         return metadata
@@ -222,7 +228,8 @@ class Staging:
         guardrails.check_updates(request.updates, own_location=metadata.location, allowed=self._allowed)
         guardrails.check_locations(metadata, own_location=metadata.location, allowed=self._allowed)
 
-    async def _intent(self, uuid: str) -> Intent | None:
+    async def intent(self, uuid: str) -> Intent | None:
+        """What was said when the table was staged; None if it was not."""
         name = str(StagedIntentKey(self._ws.scope, TableUuid(uuid)))
         found = await self._ws.tier1.store.get(name)
         return None if found is None else decode_intent(found.data, name)

@@ -5,17 +5,18 @@ transaction that keeps one (`catalog/tier1.py`). A reservation that came to noth
 next. What must never enter: tables that exist; their parts are in `parts.py`.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from arco.catalog.afterwards import together
+from arco.catalog.afterwards import to_the_end, together
 from arco.catalog.catalog import Catalog
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.model import Levels, Reservation
 from arco.catalog.operations import Reserve
-from arco.catalog.staging import assigned_uuid
+from arco.catalog.staging import Intent, assigned_uuid
 from arco.catalog.subject import Tables
 from arco.catalog.transaction_records import Part, Record
 from arco.iceberg.metadata import TableMetadata
@@ -72,6 +73,12 @@ class Creations:
         self.begun = False
         """Whether anything was written under the identity of one of them."""
         self._at_ms = TransactionId(key.key).time_ms
+        self._intents: dict[str, Intent | None] = {}
+
+    async def look_up(self, uuids: Sequence[str]) -> None:
+        """What was said when these tables were staged. Whoever describes them later need not ask."""
+        found = await asyncio.gather(*(self._catalog.staging.intent(uuid) for uuid in uuids))
+        self._intents = dict(zip(uuids, found, strict=True))
 
     async def describe(self, levels: Levels, name: str, changes: Sequence[CommitTable]) -> Described:
         """The table after all of its changes; the first of them creates it."""
@@ -80,26 +87,31 @@ class Creations:
         if uuid is None:
             raise InvalidInput("the commit of a new table assigns it no uuid", hint="send assign-uuid")
         self._ws.tier1.names.namespace(levels)
-        made = await self._catalog.staging.described(name, first, uuid, self._at_ms, _not_done)
+        intent = self._intents[uuid]
+        made = await self._catalog.staging.described(name, first, uuid, self._at_ms, intent, _not_done)
         allowed = self._catalog.table_commits.allowed
         return Described(levels, name, _TABLES.committed_in_turn(made, others, self._at_ms, None, allowed))
 
-    async def reserve(self, described: Described, record: Record) -> Reserved:
-        """Write the table where nobody sees it, and keep its name."""
-        self.begun = True
-        uuid = described.uuid
-        tables = self._catalog.tables
-        location = await tables.stage_new(described.metadata, self._key, self._source, uuid, self._key.key)
+    async def reserve(self, described: Sequence[Described], record: Record) -> list[Reserved]:
+        """Write the tables where nobody sees them, and keep their names: all of them by one commit of tier 1."""
+        self.begun = self.begun or bool(described)
+        locations = await to_the_end([asyncio.ensure_future(self._stage(one)) for one in described])
+        asked = [self._operation(one, location, record) for one, location in zip(described, locations, strict=True)]
+        await to_the_end([asyncio.ensure_future(self._submit(one)) for one in asked])
+        return [Reserved(one.reservation) for one in asked]
+
+    async def _stage(self, one: Described) -> str:
+        return await self._catalog.tables.stage_new(one.metadata, self._key, self._source, one.uuid, self._key.key)
+
+    def _operation(self, described: Described, location: str, record: Record) -> Reserve:
+        uuid, tables = described.uuid, self._catalog.tables
         place = _TABLES.place(described.metadata)
         asset = self._assets.get((described.levels, described.name))
         entry = tables.new_entry(uuid, described.levels, described.name, place, self._at_ms, asset)
         reservation = Reservation(entry, record.tx_id, record.attempt, location)
         key_hash = fingerprint("reservation", "reserve", record.tx_id, str(record.attempt), uuid)
         minted_ms = min(self._at_ms, time_said(reservation.entry.uuid) or self._at_ms)
-        operation = Reserve(key_hash=key_hash, reservation=reservation, minted_ms=minted_ms)
-        await self._submit(operation)
-        reach("txn.reserved")
-        return Reserved(reservation)
+        return Reserve(key_hash=key_hash, reservation=reservation, minted_ms=minted_ms)
 
     async def _submit(self, operation: Reserve) -> None:
         """Keep the name, or come to terms with who keeps it already."""
@@ -118,6 +130,7 @@ class Creations:
                     raise OutcomeUnknown("another attempt of this transaction took over") from None
                 waited_s += await come_to_terms(ws, self._key.key, there.tx_id, there.attempt, waited_s)
             else:
+                reach("txn.reserved")
                 return
         raise RetryLater(f"the name {entry.full_name} was wanted by others all the time")
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from arco.catalog.afterwards import together
+from arco.catalog.afterwards import beside, to_the_end, together
 from arco.catalog.catalog import Catalog
 from arco.catalog.doubt import doubt
 from arco.catalog.idempotency import RequestKey
@@ -258,9 +258,10 @@ class _Request:
         meant: Meant = {}
         try:
             _refuse_too_many(self._wanted, self._tables_max)
-            meant = await self._resolve(warm=warm)
+            staged_before = self._creations.look_up([uuid for _, uuid in _assigned(self._wanted)])
+            meant = await beside(self._resolve(warm=warm), staged_before)
             work = [asyncio.ensure_future(self._stage(place, entry, warm=warm)) for place, entry in meant.items()]
-            return _Staging(meant, await _all(work))
+            return _Staging(meant, await to_the_end(work))
         except (ArcoError, TableGone) as error:
             return _Staging(meant, error)
 
@@ -289,18 +290,16 @@ class _Request:
             return _Again()
         seen = self._ws.tier1.seen
         names_check = asyncio.ensure_future(self._ws.tier1.is_unchanged(seen))
-        pairs = zip(staging.meant, staged, strict=True)
-        work = [asyncio.ensure_future(self._prepare_one(place, one, record)) for place, one in pairs]
-        preparing = asyncio.ensure_future(_all(work))
-        await together(names_check, preparing)
+        pairs = list(zip(staging.meant, staged, strict=True))
+        changed = [(self._wanted[place], one) for place, one in pairs if isinstance(one, Staged)]
+        work = [asyncio.ensure_future(self._parts.prepare(one, changes, record)) for changes, one in changed]
+        preparing = asyncio.ensure_future(to_the_end(work))
+        created = [one for one in staged if isinstance(one, Described)]
+        reserving = asyncio.ensure_future(self._creations.reserve(created, record))
+        await together(names_check, preparing, reserving)
         if not names_check.result():
             await self._ws.tier1.renewed()
-        return preparing.result() if self._still_mean(staging.meant) else _Again()
-
-    async def _prepare_one(self, place: Place, staged: Staged | Described, record: Record) -> Prepared | Reserved:
-        if isinstance(staged, Described):
-            return await self._creations.reserve(staged, record)
-        return await self._parts.prepare(staged, self._wanted[place], record)
+        return [*preparing.result(), *reserving.result()] if self._still_mean(staging.meant) else _Again()
 
     async def _decide(self, held: Held[Record], prepared: list[Prepared | Reserved]) -> bool:
         """The one swing that makes it visible."""
@@ -357,12 +356,3 @@ def _nothing_happened(error: ArcoError) -> ArcoError:
     if isinstance(error, RetryLater | AskOperator):
         return error
     return RetryLater(f"this transaction was not committed: {error.message}")
-
-
-async def _all(work: Sequence["asyncio.Future[T]"]) -> list[T]:
-    """Everything to its end, then the first that failed: no write may run on behind a decision about it."""
-    results = await asyncio.gather(*work, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]

@@ -107,10 +107,16 @@ class Tables(RelationResource):
         return json_response(responses.commit_table(metadata, metadata_location=location))
 
     async def report(self, request: Request) -> Response:
-        """Keep what a client measured, as an event. It may come before the table does, so the name need not exist."""
+        """Keep what a client measured, as an event. It may come before the table does, or after it, so the name need not exist.
+
+        Its namespace must: an event makes a workspace of whatever a path says. One that is remembered is enough.
+        """
         report = requests.parse_metrics_report(request.json())
         levels, name = levels_of(request), request.segments[2]
-        entry = self.catalog(request).parts.tier1.names.find(levels, name, Kind.TABLE)
+        tier1 = self.catalog(request).parts.tier1
+        if levels not in tier1.names.namespaces:
+            (await tier1.current()).names.namespace(levels)
+        entry = tier1.names.find(levels, name, Kind.TABLE)
         event = MetricsReported(
             namespace=levels,
             table=name,

@@ -9,7 +9,7 @@ SEEDS_OF_EVERYBODY ?= 100000
 SEEDS_OF_WORKERS ?= 100000
 JOBS ?= 2
 
-.PHONY: help setup demo demo-catalog test lint types contract tests coverage stores browser mutants spec crashpoints kill described soak conformance rck contract-matrix bench bench-catalog lock clean
+.PHONY: help setup demo demo-catalog test lint types contract tests coverage stores browser mutants spec crashpoints kill description described soak conformance rck contract-matrix bench bench-catalog lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -72,12 +72,15 @@ kill: setup ## processes killed at random: while they increment one object, serv
 		tests/integration/test_maintain_killed.py
 	$(PY) -m tests.integration.worker_rounds --tasks 200 --disturbances 20
 
-soak: setup crashpoints mutants kill described ## long campaigns: SEEDS seeds of every scenario (default 10000; 100000 of everybody at once and of workers), kill rounds
+soak: setup description crashpoints mutants kill described ## long campaigns: SEEDS seeds of every scenario (default 10000; 100000 of everybody at once and of workers), kill rounds
 	$(PY) -m arco_sim run all --seeds 1..$(SEEDS) --jobs $(JOBS)
 	$(PY) -m arco_sim run everybody --seeds 1..$(SEEDS_OF_EVERYBODY) --jobs $(JOBS)
 	$(PY) -m arco_sim run workers --seeds 1..$(SEEDS_OF_WORKERS) --jobs $(JOBS)
 
-described: setup ## 20,000 requests made from Iceberg's REST description (ICEBERG_OPENAPI), with a token and credentials
+description:
+	@test -f "$(ICEBERG_OPENAPI)" || { echo "set ICEBERG_OPENAPI to the path of Iceberg's rest-catalog-open-api.yaml" >&2; exit 2; }
+
+described: setup description ## 20,000 requests made from Iceberg's REST description (ICEBERG_OPENAPI), with a token and credentials
 	SCHEMATHESIS_REQUESTS=20000 $(BIN)/pytest tests/hostile/test_schemathesis.py
 
 conformance: setup contract-matrix rck ## what others can hold us to: the store contract, Iceberg's kit, more clients (docs/conformance.md)

@@ -71,13 +71,18 @@ def _command_of(pid: str) -> bytes:
 
 
 @contextmanager
-def server_process(root: Path, *arguments: str, **environment: str) -> Iterator[ServerProcess]:
+def server_process(root: Path, *arguments: str, stdin: int | None = None, **environment: str) -> Iterator[ServerProcess]:
     """A server for the length of a block. Its log goes beside the root."""
     command = [str(Path(sys.executable).with_name("arco")), "serve", "--root", str(root), "--port", "0", *arguments]
     log_file = root.with_name(f"{root.name}.log")
     with log_file.open("a") as log:
         popen = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "COLUMNS": "400", **environment}
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "COLUMNS": "400", **environment},
         )
     try:
         assert popen.stdout is not None

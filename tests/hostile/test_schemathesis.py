@@ -53,6 +53,10 @@ ABOUT_HTTP = {405, 408, 413, 414, 415, 431}
 # A namespace may have a parent, which may be missing; the description does not think of it.
 NOT_DESCRIBED = {"POST /v1/{prefix}/namespaces": {404}}
 
+if REQUESTS and not Path(OPENAPI).is_file():
+    # A campaign that makes no request has shown nothing.
+    pytest.exit("set ICEBERG_OPENAPI to the path of Iceberg's rest-catalog-open-api.yaml", returncode=2)
+
 pytestmark = pytest.mark.skipif(not OPENAPI, reason="ICEBERG_OPENAPI does not say where Iceberg's REST description lies")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -102,6 +103,20 @@ def test_workers_without_their_parent_end_by_themselves(root: Path) -> None:
         server.popen.wait()
         while any(_runs(pid) for pid in workers):
             os.sched_yield()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_all_of_them_end_in_order_when_nobody_holds_their_standard_input(root: Path, workers: str) -> None:
+    with server_process(root, "--workers", workers, "--until-stdin-ends", stdin=subprocess.PIPE) as server:
+        processes = workers_of(server.popen.pid)
+        assert server.popen.stdin is not None
+        server.popen.stdin.write("what is said is not heard\n")
+        server.popen.stdin.flush()
+        with_tables(server, "a")
+        server.popen.stdin.close()  # as when whoever held it is killed
+        assert server.popen.wait(60) == 0
+        assert not [pid for pid in processes if _runs(pid)]
+    assert "Traceback" not in server.log
 
 
 def _runs(pid: int) -> bool:

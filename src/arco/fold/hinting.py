@@ -13,6 +13,7 @@ from arco.fold.notifying import Notifier
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
 from arco.kernel.errors import ArcoError
+from arco.kernel.limits import WORKSPACES_OPEN_MAX
 from arco.kernel.scope import Scope
 from arco.storage.port import ObjectStore
 
@@ -53,3 +54,6 @@ class Hints:
                 self._wake(scope)
         finally:
             del self._saying[scope]
+            if len(self._notifiers) > WORKSPACES_OPEN_MAX:
+                # What was said last is read again. Clients name the workspaces.
+                self._notifiers = {one: kept for one, kept in self._notifiers.items() if one in self._saying}

@@ -161,6 +161,11 @@ class Appender:
         segments = await self._stored([line for lines in made for line in lines])
         return tuple(tuple(line.appended(segments) for line in lines) for lines in made)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was taken is stored, or its callers know why not."""
+        return all(lane.running is None or lane.running.done() for lane in self._lanes.values())
+
     async def close(self) -> None:
         """Take no more events, and wait until those that were taken are stored or their callers know why not."""
         self._closed = True

@@ -10,8 +10,9 @@ import pytest
 
 from arco.kernel.errors import CorruptObject, OutcomeUnknown
 from arco.kernel.limits import HANDED_OVER_BYTES_MAX, HANDOVER_SILENCE_S
+from arco.surface.http import crew
 from arco.surface.http.crew import Crew, Desk, Owner, Work
-from arco.surface.http.handover import Answer, Ask, Channel
+from arco.surface.http.handover import Answer, Ask, Channel, Taken
 from stand_ins.hand_clock import HandClock
 
 HEADERS = [(b"host", b"localhost")]
@@ -130,8 +131,11 @@ def test_of_an_owner_that_dies_after_it_was_asked_nobody_claims_to_know_the_outc
 
 
 @pytest.mark.parametrize("steps", range(12))
-def test_an_owner_that_dies_while_it_is_being_reached_is_not_waited_for(path: Path, clock: HandClock, steps: int) -> None:
+def test_an_owner_that_dies_while_it_is_being_reached_is_not_waited_for(
+    path: Path, clock: HandClock, steps: int, monkeypatch
+) -> None:
     """The system lets a client connect to a worker that never accepts: the connection may end before anything is sent over it."""
+    monkeypatch.setattr(crew, "HANDOVER_SILENCE_S", 60)  # it is gone, and not only silent
 
     async def scene() -> None:
         listener = socket.socket(socket.AF_UNIX)
@@ -176,6 +180,45 @@ def test_an_owner_that_is_stuck_is_asked_no_more_until_it_moves(path: Path, cloc
         assert await second is not None
         owner.close()
         server.close()
+
+    run(scene())
+
+
+def test_a_stuck_owners_requests_are_answered_as_unknown_and_not_waited_for(
+    path: Path, clock: HandClock, monkeypatch
+) -> None:
+    """What it was sent lies in its socket: it may do it when it moves again, so nobody else may."""
+    monkeypatch.setattr(crew, "HANDOVER_SILENCE_S", 0.3)
+
+    async def scene() -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+        owner = Owner(path, clock)
+        asking = [asyncio.create_task(owner.ask(a_request)) for _ in range(3)]
+        ended, _ = await asyncio.wait(asking, timeout=10)
+        assert len(ended) == 3, "it waits for somebody who is stuck"
+        assert all(isinstance(one.exception(), OutcomeUnknown) for one in asking)
+        clock.elapsed_s += 0.4
+        assert await owner.ask(a_request) is None, "it was forgotten that it is stuck"
+        # It moves: what it says of requests whose clients have gone is not news to anybody, but it is asked again.
+        taken, _ = listener.accept()
+        reader, writer = await asyncio.open_unix_connection(sock=taken)
+        told = Channel(lambda _channel, _frame: None, lambda _channel: None)
+        told.connection_made(writer.transport)
+        for number in (1, 2, 3):
+            told.send(Taken(number))
+        told.send(Answer(1, 200, [], b"at last"))
+        while owner._is_stuck():  # noqa: ASYNC110 - nobody is told of it
+            await asyncio.sleep(0)
+        again = asyncio.create_task(owner.ask(a_request))
+        while b"/x" not in await reader.read(65536):
+            pass
+        told.send(Answer(4, 200, [], b""))
+        assert await again is not None
+        owner.close()
+        listener.close()
+        writer.close()
 
     run(scene())
 

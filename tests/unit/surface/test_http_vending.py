@@ -284,6 +284,16 @@ def test_a_commit_changes_the_tag(ground: VendingGround) -> None:
     assert ground.get(TABLE, If_None_Match=tag, **DELEGATED).status == 200
 
 
+def test_under_a_new_name_a_client_is_told_where_new_ones_are(ground: VendingGround) -> None:
+    tag = ground.create().headers["etag"]
+    names = {"source": {"namespace": ["ns"], "name": "t"}, "destination": {"namespace": ["ns"], "name": "renamed"}}
+    assert ground.post("/iceberg/v1/default.default/tables/rename", names).status == 204
+    told = ground.get(f"{TABLES}/renamed", If_None_Match=tag, **DELEGATED)
+    assert told.status == 200
+    assert ground.get(f"/iceberg/{told.json['config']['client.refresh-credentials-endpoint']}").status == 200
+    assert ground.get(f"{TABLES}/renamed", If_None_Match=told.headers["etag"], **DELEGATED).status == 304
+
+
 # A silent service
 
 

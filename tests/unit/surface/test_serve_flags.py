@@ -123,6 +123,17 @@ def test_what_is_wrong_is_one_line_with_the_way_out_and_nothing_is_touched(serve
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(("is_there", "says"), [(False, "is closed"), (True, "is a file or /dev/null")])
+def test_a_standard_input_that_nobody_holds_has_ended_already(serve, folder, monkeypatch, is_there, says, workers):
+    with Path("/dev/null").open() as nobody:
+        monkeypatch.setattr(sys, "stdin", nobody if is_there else None)
+        code, err = serve("--until-stdin-ends", "--workers", workers)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"--until-stdin-ends, and standard input {says}, which has ended already: give the server a pipe" in err
+    assert list(folder.iterdir()) == []
+
+
 def test_a_key_for_links_that_can_be_guessed_is_refused_and_not_repeated(serve, folder, monkeypatch):
     monkeypatch.setenv("ARCO_LINK_KEY", CANARY)
     code, err = serve()

@@ -1,9 +1,7 @@
 """`arco serve`: the HTTP server on one root."""
 
 import asyncio
-import os
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -51,6 +49,7 @@ from arco.surface.cli.settings import (
     load_token,
     placed,
 )
+from arco.surface.cli.stdin_ends import StdinEnds, stdin_held
 from arco.surface.cli.vending import VendFlags, open_vending, told_to_clients
 from arco.surface.cli.workers import Berth, Watch
 from arco.surface.fold_process import FoldProcess
@@ -102,6 +101,7 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     settings = load_settings(root, options)
     certificate = load_certificate(flags.tls_cert, flags.tls_key)
     setup = _setup(settings, flags, certificate)
+    stdin = stdin_held() if flags.until_stdin_ends else None
     clock, entropy = SystemClock(), SystemEntropy()
     open_vending(flags.vend, settings, clock)
     _policy(settings, flags, clock, entropy)
@@ -113,7 +113,7 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
         _Server(_uvicorn(app, setup, certificate), partial(_announce, setup)).run(sockets)
         return
     key = setup.link_key.reveal() if setup.link_key else entropy.token_bytes(32).hex()
-    watch = Watch(partial(work, root, options, flags), sockets, flags.workers, key, clock)
+    watch = Watch(partial(work, root, options, flags), sockets, flags.workers, key, clock, stdin)
     for one in sockets:
         one.listen(CONNECTIONS_WAITING_MAX)
     watch.run(lambda: _announce(setup, sockets[0]))
@@ -165,7 +165,7 @@ def _app(root: str | None, options: list[str], flags: Flags, setup: Setup, crew:
     beside = [_fold(state, root, options, flags)] if flags.fold and is_first else []
     beside += [_upkeep(state, settings, flags)] if flags.upkeep and is_first else []
     beside += [FoldElsewhere(state, crew)] if flags.fold and not is_first else []
-    beside += [_StdinEnds()] if flags.until_stdin_ends else []
+    beside += [StdinEnds(stdin_held())] if flags.until_stdin_ends and crew.is_alone else []
     return App(state, UlidSource(clock, DrawnAhead(entropy)), setup, beside=beside, crew=crew)
 
 
@@ -194,21 +194,6 @@ def _upkeep(state: ServerState, settings: Settings, flags: Flags) -> Beside:
         raise InvalidInput("upkeep that never rests does nothing else", hint="give --upkeep-every seconds")
     found: Beside = import_module("arco.surface.upkeeps").ServerUpkeep(state, settings.retention, flags.upkeep_every_s)
     return found
-
-
-class _StdinEnds:
-    """Stops the server when nobody holds the other end of its standard input any more, however they ended."""
-
-    def start(self) -> None:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._readable)
-
-    async def stop(self) -> None:
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-
-    def _readable(self) -> None:
-        if not os.read(sys.stdin.fileno(), 4096):
-            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            signal.raise_signal(signal.SIGTERM)
 
 
 def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) -> Setup:

@@ -11,12 +11,13 @@ import multiprocessing.connection
 import signal
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
@@ -24,6 +25,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.errors import Unavailable
 from arco.kernel.limits import GRACEFUL_STOP_S, HANDOVER_END_S, WORKER_PAUSE_S_FIRST, WORKER_PAUSE_S_MAX, WORKER_SOUND_S
 from arco.surface.cli.settings import share_metrics
+from arco.surface.cli.stdin_ends import has_ended
 
 log = logging.getLogger("arco.http")
 
@@ -64,7 +66,16 @@ class _Seat:
 class Watch:
     """The parent of the workers. The serving function and its arguments must be importable by a new interpreter."""
 
-    def __init__(self, work: Work, sockets: list[socket.socket], workers: int, link_key: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        work: Work,
+        sockets: list[socket.socket],
+        workers: int,
+        link_key: str,
+        clock: Clock,
+        stdin: int | None = None,
+    ) -> None:
+        """`stdin`: whose end tells it to stop, too."""
         self._work = work
         self._sockets = sockets
         self._workers = workers
@@ -73,6 +84,7 @@ class Watch:
         self._context = multiprocessing.get_context("spawn")
         self._told_to_stop = False
         self._bell, self._rope = socket.socketpair()
+        self._stdin = stdin
 
     def run(self, announce: Callable[[], None]) -> None:
         """Until told to stop. `announce` is called once, when all workers listen."""
@@ -97,6 +109,14 @@ class Watch:
         self._told_to_stop = True
         self._rope.send(b"!")
 
+    def _wait(self, others: Iterable[Connection | int], timeout_s: float | None = None) -> list[Any]:
+        """Those of the others of which there is something to hear; sooner if it is told to stop."""
+        own = [self._bell] if self._stdin is None else [self._bell, self._stdin]
+        ready = multiprocessing.connection.wait([*others, *own], timeout_s)
+        if self._stdin in ready and has_ended(self._stdin):
+            self._told_to_stop = True
+        return [one for one in ready if one not in own]
+
     def _seated(self, berth: Berth) -> _Seat:
         mine, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(
@@ -110,9 +130,7 @@ class Watch:
         """False if it was told to stop before. Raises if one died before it listened: so would the next."""
         waiting = {seat.listens: seat for seat in seats}
         while waiting and not self._told_to_stop:
-            for ready in multiprocessing.connection.wait([*waiting, self._bell]):
-                if not isinstance(ready, Connection):
-                    continue
+            for ready in self._wait(waiting):
                 seat = waiting.pop(ready)
                 if not _is_heard(seat):
                     raise Unavailable(
@@ -126,7 +144,7 @@ class Watch:
             alive = [seat.process.sentinel for seat in seats if seat.due_s is None]
             due_s = min((seat.due_s for seat in seats if seat.due_s is not None), default=None)
             timeout_s = None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
-            multiprocessing.connection.wait([*alive, self._bell], timeout_s)
+            self._wait(alive, timeout_s)
             now_s = self._clock.monotonic_s()
             for number, seat in enumerate(seats):
                 if seat.due_s is not None and seat.due_s <= now_s:

@@ -52,6 +52,9 @@ SECRETS = frozenset(
 )
 
 
+_SECRETS_THEIRS = {theirs for words in _WORDS.values() for ours in SECRETS for theirs in words.get(ours, ())}
+
+
 def base_uri(root: Root, known: Mapping[str, str]) -> str:
     """Where clients find the root's files. `known` is what options and environment say about the store."""
     if root.kind == "file":
@@ -86,6 +89,11 @@ def client_config(root: Root, known: Mapping[str, str]) -> dict[str, str]:
 def without_secrets(known: Mapping[str, str]) -> dict[str, str]:
     """What is known of a store, for clients that get their keys otherwise."""
     return {word: value for word, value in known.items() if word not in SECRETS}
+
+
+def has_secrets(told: Mapping[str, str]) -> bool:
+    """Whether what clients are told lets them in."""
+    return not _SECRETS_THEIRS.isdisjoint(told)
 
 
 def client_defaults(root: Root) -> dict[str, str]:

@@ -4,7 +4,8 @@ Commits to one table that are under way in two processes race, and all but one h
 stand in line and share swings (ADR 0014, 0023). So each lane, a table or the names of a workspace, has an owner among the
 workers, found from its name alone, and a request goes there (ADR 0039). Nothing rests on it: the swing decides, as between
 servers. An owner that is not there, ends or is stuck is not asked, and the request is done where it came in. Only when an owner
-dies *after* it began does nobody know the outcome, and the client is told so, as it would be of a server that died.
+dies or falls silent *after* it was sent the request does nobody know the outcome: it may have begun, or may find the request when
+it moves again. The client is told so, as it would be of a server that died.
 
 What must never enter: what a request means, and anything that decides whether a commit counts.
 """
@@ -19,6 +20,7 @@ from arco.kernel.clock import Clock
 from arco.kernel.errors import CorruptObject, OutcomeUnknown
 from arco.kernel.limits import HANDED_OVER_BYTES_MAX, HANDOVER_END_S, HANDOVER_SILENCE_S
 from arco.kernel.scope import Scope
+from arco.surface.http.deadlines import Deadlines
 from arco.surface.http.handover import Answer, Ask, Channel, Frame, NoMore, NotTaken, Taken, Wake
 from arco.surface.http.server_state import ServerState
 
@@ -27,11 +29,18 @@ Work = Callable[[Ask], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request at its owner. `since_s` until the owner says that it has begun."""
+    """A request at its owner, whose client waits."""
 
     channel: Channel
     answered: "asyncio.Future[Answer | None]"
-    since_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unheard:
+    """A request of which its owner has not said that it began, whether or not its client still waits."""
+
+    channel: Channel
+    since_s: float
 
 
 class Owner:
@@ -43,6 +52,8 @@ class Owner:
         self._channel: Channel | None = None
         self._connecting: asyncio.Task[Channel | None] | None = None
         self._waiting: dict[int, _Waiting] = {}
+        self._unheard: dict[int, _Unheard] = {}
+        self._patience: Deadlines[int] = Deadlines(HANDOVER_SILENCE_S, self._give_up)
         self._number = 0
 
     async def ask(self, made: Callable[[int], Ask]) -> Answer | None:
@@ -55,8 +66,9 @@ class Owner:
             return None
         self._number += 1
         number = self._number
-        one = _Waiting(channel, asyncio.get_running_loop().create_future(), self._clock.monotonic_s())
-        self._waiting[number] = one
+        one = self._waiting[number] = _Waiting(channel, asyncio.get_running_loop().create_future())
+        self._unheard[number] = _Unheard(channel, self._clock.monotonic_s())
+        self._patience.begin(number)
         try:
             channel.send(made(number))
             return await one.answered
@@ -74,8 +86,19 @@ class Owner:
 
     def _is_stuck(self) -> bool:
         """Whether something was sent to it a while ago, and it did not even say that it has begun."""
-        oldest_s = min((one.since_s for one in self._waiting.values() if one.since_s is not None), default=None)
-        return oldest_s is not None and self._clock.monotonic_s() - oldest_s > HANDOVER_SILENCE_S
+        oldest = next(iter(self._unheard.values()), None)
+        return oldest is not None and self._clock.monotonic_s() - oldest.since_s > HANDOVER_SILENCE_S
+
+    def _give_up(self, number: int) -> None:
+        """Tell the client of a request that a stuck owner has; the owner may do it when it moves again."""
+        one = self._waiting.get(number)
+        if one is not None:
+            _fail(one, "the worker that has this request does not say that it began")
+
+    def _hear_of(self, number: int) -> None:
+        """Its owner moves, or is gone."""
+        self._unheard.pop(number, None)
+        self._patience.end(number)
 
     async def _connected(self) -> Channel | None:
         if self._channel is not None and self._channel.is_open:
@@ -95,9 +118,9 @@ class Owner:
         return made
 
     def _heard(self, channel: Channel, frame: Frame) -> None:
+        if isinstance(frame, Taken | Answer | NotTaken):
+            self._hear_of(frame.number)
         match frame:
-            case Taken(number) if number in self._waiting:
-                self._waiting[number].since_s = None
             case Answer(number) if number in self._waiting:
                 _settle(self._waiting[number], frame)
             case NotTaken(number) if number in self._waiting:
@@ -115,9 +138,16 @@ class Owner:
     def _lost(self, channel: Channel) -> None:
         if self._channel is channel:
             self._channel = None
+        for number in [number for number, unheard in self._unheard.items() if unheard.channel is channel]:
+            self._hear_of(number)
         for one in self._waiting.values():
-            if one.channel is channel and not one.answered.done():
-                one.answered.set_exception(OutcomeUnknown("the worker that had this request ended before it answered"))
+            if one.channel is channel:
+                _fail(one, "the worker that had this request ended before it answered")
+
+
+def _fail(one: _Waiting, why: str) -> None:
+    if not one.answered.done():
+        one.answered.set_exception(OutcomeUnknown(why))
 
 
 def _settle(one: _Waiting, answer: Answer | None) -> None:

@@ -82,8 +82,9 @@ def flag_of(request: Request, name: str) -> bool:
 
 
 @lru_cache(ETAGS_KEPT_MAX)
-def etag_of(location: str, mode: Snapshots = Snapshots.ALL) -> str:
-    return f'"{fingerprint("etag", mode, location)[:32]}"'
+def etag_of(location: str, mode: Snapshots = Snapshots.ALL, mark: str = "") -> str:
+    """`mark`: of the properties that the answer carries beside the metadata. A commit's carries none."""
+    return f'"{fingerprint("etag", mode, location, *((mark,) if mark else ()))[:32]}"'
 
 
 def author_of(request: Request) -> Author:

@@ -103,11 +103,17 @@ class ServerState:
         return found
 
     def _forget_what_is_not_there(self) -> None:
-        """A client may name any workspace, and most names are of none. Opened anew, one knows what it knew before: nothing."""
-        for scope in [scope for scope, catalog in self._open.items() if not catalog.parts.is_in_use]:
-            if scope not in self._appenders:
-                for kept in (self._open, self._checkpointers, self._transactions, self._feeds):
-                    kept.pop(scope, None)
+        """A client may name any workspace, and most names are of none. Opened anew, one knows what it knew before: nothing.
+
+        Nor does an appender that has nothing to do: the next one writes under another writer's name.
+        """
+        for scope in [scope for scope in {**self._open, **self._appenders} if not self._is_needed(scope)]:
+            for kept in (self._open, self._checkpointers, self._transactions, self._feeds, self._appenders):
+                kept.pop(scope, None)
+
+    def _is_needed(self, scope: Scope) -> bool:
+        catalog, appender = self._open.get(scope), self._appenders.get(scope)
+        return (catalog is not None and catalog.parts.is_in_use) or (appender is not None and not appender.is_idle)
 
     def transactions(self, scope: Scope) -> Transactions:
         if scope not in self._transactions:
@@ -124,6 +130,8 @@ class ServerState:
     def appender(self, scope: Scope) -> Appender:
         """Where the events of a workspace go."""
         if scope not in self._appenders:
+            if len(self._appenders) >= WORKSPACES_OPEN_MAX:
+                self._forget_what_is_not_there()
             self._appenders[scope] = Appender(
                 self.store, scope, self.clock, self._entropy, stored=partial(self._hear, scope)
             )

@@ -10,10 +10,11 @@ from arco.kernel.ids import TableUuid
 from arco.ledger.iceberg_events import MetricsReported
 from arco.storage.keys import Domain
 from arco.surface.http.exchange import Request, Response, json_response, no_content
+from arco.surface.http.for_clients import NOT_KEPT
 from arco.surface.http.relations import RelationResource
 from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, snapshots_of, source_of
 from arco.surface.http.routes import Lane, Route, route
-from arco.surface.http.vended import NOT_KEPT, Delegation, delegated, known_tag, refresh_path, shown
+from arco.surface.http.vended import Delegation, delegated, known_tag, refresh_path, shown
 
 
 class Tables(RelationResource):
@@ -48,15 +49,17 @@ class Tables(RelationResource):
     async def load(self, request: Request) -> Response:
         mode, levels, name = snapshots_of(request), levels_of(request), request.segments[2]
         _, base = await self.catalog(request).tables.load(levels, name)
-        known = known_tag(request, self._state.for_clients.vending, base.location, mode, self._state.clock)
+        for_clients, refresh = self._state.for_clients, self._refresh(request, levels, name)
+        known = known_tag(request, for_clients, base.location, mode, refresh, self._state.clock)
         if known is not None:
-            return Response(304, headers={"ETag": known})
-        given = await self._given(request, base.metadata, levels, name)
+            return Response(304, headers={"ETag": known, **for_clients.headers})
+        given = await self._given(request, base.metadata, refresh)
         if given.credential is not None:
             return self._shown(base.metadata, base.location, mode, given)
-        etag = etag_of(base.location, mode)
+        etag = etag_of(base.location, mode, for_clients.mark)
+        headers = {"ETag": etag, **for_clients.headers}
         return self._state.answers.response(
-            etag, lambda: self._shown(base.metadata, base.location, mode, given).body, {"ETag": etag}
+            etag, lambda: self._shown(base.metadata, base.location, mode, given).body, headers
         )
 
     async def credentials(self, request: Request) -> Response:
@@ -104,10 +107,16 @@ class Tables(RelationResource):
         return json_response(responses.commit_table(metadata, metadata_location=location))
 
     async def report(self, request: Request) -> Response:
-        """Keep what a client measured, as an event. It may come before the table does, so the name need not exist."""
+        """Keep what a client measured, as an event. It may come before the table does, or after it, so the name need not exist.
+
+        Its namespace must: an event makes a workspace of whatever a path says. One that is remembered is enough.
+        """
         report = requests.parse_metrics_report(request.json())
         levels, name = levels_of(request), request.segments[2]
-        entry = self.catalog(request).parts.tier1.names.find(levels, name, Kind.TABLE)
+        tier1 = self.catalog(request).parts.tier1
+        if levels not in tier1.names.namespaces:
+            (await tier1.current()).names.namespace(levels)
+        entry = tier1.names.find(levels, name, Kind.TABLE)
         event = MetricsReported(
             namespace=levels,
             table=name,
@@ -123,27 +132,35 @@ class Tables(RelationResource):
         self, request: Request, metadata: TableMetadata, location: str, levels: Levels, name: str
     ) -> Response:
         """A table that was just made, with credentials if they were asked for."""
-        given = await self._given(request, metadata, levels, name)
+        given = await self._given(request, metadata, self._refresh(request, levels, name))
         return self._shown(metadata, location, Snapshots.ALL, given)
 
-    async def _given(self, request: Request, metadata: TableMetadata, levels: Levels, name: str) -> Delegation:
+    def _refresh(self, request: Request, levels: Levels, name: str) -> str | None:
+        """Where a client finds new credentials, if those of this server say so."""
+        vending = self._state.for_clients.vending
+        if vending is None or vending.refresh_property is None:
+            return None
+        return refresh_path(self.scope(request), levels, name)
+
+    async def _given(self, request: Request, metadata: TableMetadata, refresh: str | None) -> Delegation:
         """Whatever the metadata came from, credentials are new."""
         vending = self._state.for_clients.vending
         if vending is None:
             return Delegation()
-        scope = self.scope(request)
-        return await delegated(vending, request, scope, metadata, refresh_path(scope, levels, name))
+        return await delegated(vending, request, self.scope(request), metadata, refresh)
 
     def _shown(self, metadata: TableMetadata, location: str, mode: Snapshots, given: Delegation) -> Response:
-        config, credentials = given.config(self._state.for_clients.config), given.credentials()
+        for_clients = self._state.for_clients
+        config, credentials = given.config(for_clients.config), given.credentials()
         result = responses.load_table(
             metadata, metadata_location=location, config=config, snapshots=mode, credentials=credentials
         )
-        return json_response(result, headers={"ETag": given.etag(location, mode), **given.headers()})
+        etag = given.etag(location, mode, for_clients.mark)
+        return json_response(result, headers={"ETag": etag, **for_clients.headers, **given.headers()})
 
     async def _staged(self, request: Request, metadata: TableMetadata) -> Response:
         """A table that nobody can load yet: nobody could ask for its credentials again."""
         given = await delegated(self._state.for_clients.vending, request, self.scope(request), metadata, None)
         config = given.config(self._state.for_clients.config)
         result = responses.load_table(metadata, metadata_location=None, config=config, credentials=given.credentials())
-        return json_response(result, headers=given.headers())
+        return json_response(result, headers={**self._state.for_clients.headers, **given.headers()})

@@ -7,6 +7,7 @@ enter: which places credentials are made for, and how.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -17,15 +18,14 @@ from arco.iceberg.responses import Snapshots
 from arco.kernel.clock import Clock
 from arco.kernel.errors import AccessDenied
 from arco.kernel.fingerprint import fingerprint
-from arco.kernel.limits import VENDED_LEFT_S
+from arco.kernel.limits import ETAGS_KEPT_MAX, VENDED_LEFT_S
 from arco.kernel.scope import Scope
 from arco.surface.http.exchange import Request, is_known
+from arco.surface.http.for_clients import NOT_KEPT, ForClients
 from arco.surface.http.resource import SEPARATOR, etag_of
 
 _HEADER = "x-iceberg-access-delegation"
 _VENDED = "vended-credentials"
-NOT_KEPT = {"Cache-Control": "no-store"}
-"""Of an answer with credentials: no proxy and no browser keeps it."""
 
 
 def wants_credentials(request: Request) -> bool:
@@ -52,14 +52,15 @@ class Delegation:
     def credentials(self) -> list[dict[str, Any]]:
         return [] if self.credential is None else [shown(self.credential)]
 
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> Mapping[str, str]:
         return {} if self.credential is None else NOT_KEPT
 
-    def etag(self, location: str, mode: Snapshots) -> str:
+    def etag(self, location: str, mode: Snapshots, mark: str) -> str:
+        """`mark`: of the properties that go with every table."""
         if self.credential is None:
-            return etag_of(location, mode)
-        ends = self.credential.expires_ms
-        return f'"{_tag(location, mode)}-{f"={self.credential.mark}" if ends is None else f"{ends:x}"}"'
+            return etag_of(location, mode, mark)
+        ends, (refresh,) = self.credential.expires_ms, (self.refresh or {"": ""}).values()
+        return f'"{_tag(location, mode, mark, refresh)}-{f"={self.credential.mark}" if ends is None else f"{ends:x}"}"'
 
 
 def shown(credential: Credential) -> dict[str, Any]:
@@ -81,23 +82,29 @@ async def delegated(
     return Delegation(credential, None if word is None or refresh is None else {word: refresh})
 
 
+@lru_cache(ETAGS_KEPT_MAX)
 def refresh_path(scope: Scope, levels: Levels, name: str) -> str:
     """Where a client asks again, from the catalog's address on."""
     namespace, table = quote(SEPARATOR.join(levels), safe=""), quote(name, safe="")
     return f"v1/{quote(scope.prefix, safe='')}/namespaces/{namespace}/tables/{table}/credentials"
 
 
-def known_tag(request: Request, vending: Vending | None, location: str, mode: Snapshots, clock: Clock) -> str | None:
+def known_tag(
+    request: Request, given: ForClients, location: str, mode: Snapshots, refresh: str | None, clock: Clock
+) -> str | None:
     """The tag that a client shows, if what it stands for is still all that the client needs."""
-    if vending is None or not wants_credentials(request):
-        plain = etag_of(location, mode)
+    if given.vending is None or not wants_credentials(request):
+        plain = etag_of(location, mode, given.mark)
         return plain if is_known(request, plain) else None
-    shown_tags, wanted, mark = request.headers.get("if-none-match", ""), _tag(location, mode), vending.lasting_mark
+    shown_tags, wanted = request.headers.get("if-none-match", ""), _tag(location, mode, given.mark, refresh or "")
+    mark = given.vending.lasting_mark
     return next((tag for tag in _quoted(shown_tags) if _lives(tag, wanted, mark, clock)), None)
 
 
-def _tag(location: str, mode: Snapshots) -> str:
-    return fingerprint("etag with credentials", mode, location)[:32]
+@lru_cache(ETAGS_KEPT_MAX)
+def _tag(location: str, mode: Snapshots, mark: str, refresh: str) -> str:
+    """`refresh`: a table that was renamed is asked for under its new name, also for credentials."""
+    return fingerprint("etag with credentials", mode, location, mark, refresh)[:32]
 
 
 def _quoted(text: str) -> list[str]:

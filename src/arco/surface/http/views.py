@@ -30,8 +30,10 @@ class Views(RelationResource):
 
     async def load(self, request: Request) -> Response:
         _, base = await self.catalog(request).views.load(levels_of(request), request.segments[2])
-        etag = etag_of(base.location)
-        return self._state.answers.response(etag, lambda: self._loaded(base.metadata, base.location).body, {"ETag": etag})
+        headers = self._headers(base.location)
+        return self._state.answers.response(
+            headers["ETag"], lambda: self._loaded(base.metadata, base.location).body, headers
+        )
 
     async def replace(self, request: Request) -> Response:
         body = request.json()
@@ -58,4 +60,8 @@ class Views(RelationResource):
 
     def _loaded(self, metadata: ViewMetadata, location: str) -> Response:
         result = responses.load_view(metadata, metadata_location=location, config=self._state.for_clients.config)
-        return json_response(result, headers={"ETag": etag_of(location)})
+        return json_response(result, headers=self._headers(location))
+
+    def _headers(self, location: str) -> dict[str, str]:
+        for_clients = self._state.for_clients
+        return {"ETag": etag_of(location, mark=for_clients.mark), **for_clients.headers}

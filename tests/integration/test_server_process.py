@@ -186,6 +186,17 @@ def test_the_log_has_a_line_of_json_for_each_request(root):
         assert any("Invalid HTTP request" in line["message"] and line["level"] == "warning" for line in lines)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_where_other_programs_count_is_no_business_of_a_server(root, tmp_path, workers):
+    elsewhere = tmp_path / "counts of others"
+    elsewhere.mkdir()
+    for folder in (elsewhere, tmp_path / "no such folder"):
+        with server_process(root, "--workers", workers, PROMETHEUS_MULTIPROC_DIR=str(folder)) as server:
+            assert ask(server.address, "GET", "/ready").status == 200
+            assert b"arco_http_requests_total" in ask(server.address, "GET", "/metrics").body
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_store_that_is_gone_makes_the_server_not_ready(tmp_path):
     folder = tmp_path / "s3"
     folder.mkdir()

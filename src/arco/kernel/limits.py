@@ -597,3 +597,6 @@ HANDOVER_END_S = 5.0
 WORKER_PAUSE_S_FIRST = 0.1
 WORKER_PAUSE_S_MAX = 5.0
 WORKER_SOUND_S = 10.0
+
+# What the name of a socket may have: Linux takes 107 bytes, macOS and the BSDs 103.
+SOCKET_PATH_BYTES_MAX = 103

@@ -35,9 +35,11 @@ class Folders:
         self._root_was_there = False
 
     def need_root(self) -> None:
-        """Before it is said that something is not there. Raises if the root was there once and is gone."""
+        """Before it is said that something is not there. Raises if the root was there once and is gone, or is no folder."""
         if self._disk.is_folder(self._root):
             self._root_was_there = True
+        elif self._disk.stat(self._root) is not None:
+            raise NotADirectoryError(errno.ENOTDIR, "the root is a file", self._root)
         elif self._root_was_there:
             raise FileNotFoundError(errno.ENOENT, "the root is gone", self._root)
 

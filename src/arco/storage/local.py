@@ -428,6 +428,8 @@ def _refused(root: str, error: OSError) -> ArcoError:
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return StoreRefused(f"no permission to write {where}", hint="give this user write access to the root")
+        case errno.ENOTDIR if where == clip(root):
+            return StoreRefused(f"the root {where} is a file, or lies in one", hint="name a folder, or what is to be one")
         case errno.ENOTDIR | errno.EISDIR:
             return StoreRefused(f"{where} is a file and a folder at once", hint="a name is one or the other")
         case errno.ENOSPC | errno.EDQUOT:

@@ -536,6 +536,24 @@ def test_a_name_that_is_given_but_not_durable_is_unknown(tmp_path):
     assert (tmp_path / "f/a").read_bytes() == b"y"
 
 
+@pytest.mark.parametrize("root", ["file", "file/below"])
+def test_a_root_that_is_a_file_is_not_an_empty_one_nor_gone(tmp_path, root):
+    async def scenario() -> None:
+        store = LocalStore(str(tmp_path / root), HandClock(), SystemEntropy(), sync=True)
+        for ask in (store.put("a", b"x", Absent()), store.put("a", b"x", Always())):
+            with pytest.raises(StoreRefused, match=f"the root .*{root} is a file, or lies in one"):
+                await ask
+        if root == "file":
+            for ask in (store.get("a"), store.head("a"), store.list_page("", "", 1)):
+                with pytest.raises(StoreRefused, match="is a file"):
+                    await ask
+        await store.close()
+
+    (tmp_path / "file").write_bytes(b"")
+    asyncio.run(scenario())
+    assert (tmp_path / "file").read_bytes() == b""
+
+
 @pytest.mark.parametrize("below", ["a/b", "a/b/c/d"])
 @pytest.mark.parametrize("condition", [Absent(), Always()], ids=["create", "overwrite"])
 def test_a_file_cannot_be_a_folder_too(tmp_path, below, condition):

@@ -4,17 +4,21 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from arco.kernel.errors import InvalidInput
+from arco.kernel.limits import SOCKET_PATH_BYTES_MAX, WORKERS_MAX
 from arco.storage.roots import parse_root
 from arco.surface.cli.listening import addresses_of, bind, is_loopback, load_certificate
 from arco.surface.cli.main import app, run
 from arco.surface.cli.serve import shown
 from arco.surface.cli.settings import placed
+from arco.surface.cli.workers import need_short_folder
 
 CANARY = "canary-token-20c1"
 PERSONS = f'{{"type":"authorized_user","client_email":"x","private_key":"{CANARY}"}}'
@@ -67,7 +71,14 @@ WRONG = {
     "no host": (("--host", ""), "can be reached from other machines"),
     "a port that is none": (("--port", "65536"), "port 65536 does not exist"),
     "OAuth without a token": (("--oauth",), "--oauth hands out the server's token, and there is none: set ARCO_TOKEN"),
-    "no time": (("--timeout", "0"), "use positive numbers"),
+    "no time": (("--timeout", "0"), "--timeout 0 is no length of time: use positive numbers, of seconds"),
+    "a time that is no number": (("--timeout", "nan"), "--timeout nan is no length of time"),
+    "a time without an end": (("--timeout", "inf"), "--timeout inf is no length of time"),
+    "a fold that only looks": (("--fold", "--fold-every", "0"), "--fold-every 0 is no length of time"),
+    "a fold that looks when": (("--fold", "--fold-every", "nan"), "--fold-every nan is no length of time"),
+    "upkeep that never rests": (("--upkeep", "--upkeep-every", "0"), "--upkeep-every 0 is no length of time"),
+    "upkeep that rests how long": (("--upkeep", "--upkeep-every", "nan"), "--upkeep-every nan is no length of time"),
+    "several that look all the time": (("--workers", "2", "--fold", "--fold-every", "-1"), "--fold-every -1 is no length"),
     "no room": (("--at-once", "0"), "use positive numbers"),
     "a certificate without its key": (("--tls-cert", "x"), "--tls-cert and --tls-key belong together"),
     "a key without its certificate": (("--tls-key", "x"), "--tls-cert and --tls-key belong together"),
@@ -121,6 +132,24 @@ def test_what_is_wrong_is_one_line_with_the_way_out_and_nothing_is_touched(serve
     assert err.count("\n") == 1
     assert says in err
     assert list(folder.iterdir()) == []
+
+
+def test_a_folder_whose_name_leaves_no_room_for_a_socket_is_said_before_workers_start(serve, folder, monkeypatch):
+    long = str(folder / ("d" * 100))
+    monkeypatch.setattr(tempfile, "tempdir", long)
+    code, err = serve("--workers", "2")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "too long for the sockets by which workers reach each other: set TMPDIR to a folder with a shorter name" in err
+    assert list(folder.iterdir()) == []
+
+
+def test_the_longest_folder_that_is_let_through_has_room_for_a_socket(monkeypatch):
+    short = "/" + "d" * (SOCKET_PATH_BYTES_MAX - len("/" + "/arco-12345678/63.sock"))
+    monkeypatch.setattr(tempfile, "tempdir", short)
+    need_short_folder(WORKERS_MAX)
+    monkeypatch.setattr(tempfile, "tempdir", f"{short}d")
+    with pytest.raises(InvalidInput, match="is 1 bytes too long"):
+        need_short_folder(WORKERS_MAX)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -1,11 +1,17 @@
-"""Lengths of time as people write them: 30s, 10m, 2h, 7d."""
+"""Lengths of time as people write them: 30s, 10m, 2h, 7d; and as numbers of seconds, of which not every float is one."""
 
+import math
 import re
 
 from arco.kernel.errors import InvalidInput
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _WRITTEN = re.compile(r"([0-9]{1,6})([smhd])")
+
+
+def is_time(seconds: float) -> bool:
+    """Whether somebody can wait so long. `nan` is a float that is neither too small nor too large."""
+    return 0 < seconds < math.inf
 
 
 def seconds_of(text: str) -> int:

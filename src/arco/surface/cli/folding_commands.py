@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from arco.kernel.errors import InvalidInput
+from arco.surface.cli.durations import is_time
 from arco.surface.cli.flags import DEFAULT_WAREHOUSE, AsOf, AsOfRun, Fresh, Json, Options, Root, Snapshot, Warehouse, Where
 
 Master = Annotated[
@@ -51,6 +53,8 @@ def fold(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
       arco fold --root ./lake --follow --every 5 --all
     """
+    if not is_time(every):
+        raise InvalidInput(f"--every {every:g} is no length of time", hint="give it seconds")
     where = Where.of(root, option, warehouse)
     flags = {"master": spark, "follow": follow, "every_s": every, "listing": listing, "json": json}
     if everything:

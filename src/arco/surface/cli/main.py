@@ -194,6 +194,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
       ARCO_TOKEN=… arco serve --root s3://bucket/lake --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
+    # The library that counts looks for it when it is loaded.
+    import_module("arco.surface.cli.settings").count_alone()
     serve_command, vending = (import_module(f"arco.surface.cli.{name}") for name in ("serve", "vending"))
     flags = serve_command.Flags(
         host=host,

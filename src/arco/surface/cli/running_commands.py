@@ -268,10 +268,14 @@ def _limit_s(text: str | None) -> float | None:
     """A length of time as people write it; a bare number counts seconds."""
     if text is None:
         return None
+    durations = import_module("arco.surface.cli.durations")
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
-        return float(import_module("arco.surface.cli.durations").seconds_of(text))
+        return float(durations.seconds_of(text))
+    if not durations.is_time(seconds):
+        raise InvalidInput(f"{clip(text)!r} is no length of time", hint="write it like 30s, 10m, 2h or 7d, or as seconds")
+    return seconds
 
 
 def request_of(

@@ -39,6 +39,7 @@ from arco.kernel.secret import Secret
 from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.storage.roots import Root, open_root, parse_root
 from arco.storage.selftest import require_suitable
+from arco.surface.cli.durations import is_time
 from arco.surface.cli.listening import Certificate, bind, load_certificate, require_token_outside
 from arco.surface.cli.settings import (
     Settings,
@@ -51,7 +52,7 @@ from arco.surface.cli.settings import (
 )
 from arco.surface.cli.stdin_ends import StdinEnds, stdin_held
 from arco.surface.cli.vending import VendFlags, open_vending, told_to_clients
-from arco.surface.cli.workers import Berth, Watch
+from arco.surface.cli.workers import Berth, Watch, need_short_folder
 from arco.surface.fold_process import FoldProcess
 from arco.surface.http.access import Access
 from arco.surface.http.app import App, Beside, Setup
@@ -101,6 +102,8 @@ def serve(root: str | None, options: list[str], flags: Flags) -> None:
     settings = load_settings(root, options)
     certificate = load_certificate(flags.tls_cert, flags.tls_key)
     setup = _setup(settings, flags, certificate)
+    if flags.workers > 1:
+        need_short_folder(flags.workers)
     stdin = stdin_held() if flags.until_stdin_ends else None
     clock, entropy = SystemClock(), SystemEntropy()
     open_vending(flags.vend, settings, clock)
@@ -177,8 +180,6 @@ def _policy(settings: Settings, flags: Flags, clock: Clock, entropy: Entropy) ->
 
 def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags) -> Beside:
     """The fold beside the server, in a process of its own: no JVM is started in this one."""
-    if flags.fold_every_s <= 0:
-        raise InvalidInput("a fold that looks all the time does nothing else", hint="give --fold-every seconds")
     words = ["fold", "--follow", "--all", "--watched", "--every", str(flags.fold_every_s)]
     words += ["--listing" if state.fold_lists else "--no-listing"]
     words += ["--root", root] if root is not None else []
@@ -190,8 +191,6 @@ def _fold(state: ServerState, root: str | None, options: list[str], flags: Flags
 
 
 def _upkeep(state: ServerState, settings: Settings, flags: Flags) -> Beside:
-    if flags.upkeep_every_s <= 0:
-        raise InvalidInput("upkeep that never rests does nothing else", hint="give --upkeep-every seconds")
     found: Beside = import_module("arco.surface.upkeeps").ServerUpkeep(state, settings.retention, flags.upkeep_every_s)
     return found
 
@@ -202,8 +201,9 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
     require_token_outside(flags.host, flags.port, has_token=token is not None, insecure=flags.insecure)
     if flags.oauth and token is None:
         raise InvalidInput("--oauth hands out the server's token, and there is none", hint="set ARCO_TOKEN")
-    if flags.timeout_s <= 0 or flags.at_once < 1:
-        raise InvalidInput("a server that gives its requests no time or no room does nothing", hint="use positive numbers")
+    _need_times(flags)
+    if flags.at_once < 1:
+        raise InvalidInput("a server that gives its requests no room does nothing", hint="use positive numbers")
     if not 1 <= flags.workers <= WORKERS_MAX:
         raise InvalidInput(f"--workers {flags.workers}", hint=f"1 to {WORKERS_MAX}")
     if not 1 <= flags.transaction_tables <= TRANSACTION_TABLES_EVER_MAX:
@@ -216,6 +216,14 @@ def _setup(settings: Settings, flags: Flags, certificate: Certificate | None) ->
         oauth=flags.oauth,
         link_key=load_link_key(),
     )
+
+
+def _need_times(flags: Flags) -> None:
+    """A fold that looks all the time does nothing else, and upkeep that never rests neither."""
+    given = {"--timeout": flags.timeout_s, "--fold-every": flags.fold_every_s, "--upkeep-every": flags.upkeep_every_s}
+    for flag, seconds in given.items():
+        if not is_time(seconds):
+            raise InvalidInput(f"{flag} {seconds:g} is no length of time", hint="use positive numbers, of seconds")
 
 
 def shown(root: Root) -> str:

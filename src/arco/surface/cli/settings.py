@@ -176,6 +176,12 @@ def load_task_keys(named: tuple[str, ...]) -> tuple[Secret, ...]:
     return (load_secret(SecretRef("env", "ARCO_TASK_KEY")),) if "ARCO_TASK_KEY" in os.environ else ()
 
 
+def count_alone() -> None:
+    """What this process counts is its own, wherever other programs count. To be said before the library that counts is loaded."""
+    for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
+        os.environ.pop(name, None)
+
+
 def share_metrics(folder: Path) -> None:
     """Where processes that are started from now on count together. The library that counts has no other way to be told."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)

@@ -8,6 +8,7 @@ What must never enter: anything about requests. Workers that lose their parent s
 import logging
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import socket
 import tempfile
@@ -22,13 +23,22 @@ from typing import Any
 from prometheus_client.multiprocess import mark_process_dead
 
 from arco.kernel.clock import Clock
-from arco.kernel.errors import Unavailable
-from arco.kernel.limits import GRACEFUL_STOP_S, HANDOVER_END_S, WORKER_PAUSE_S_FIRST, WORKER_PAUSE_S_MAX, WORKER_SOUND_S
+from arco.kernel.errors import InvalidInput, Unavailable
+from arco.kernel.ids import clip
+from arco.kernel.limits import (
+    GRACEFUL_STOP_S,
+    HANDOVER_END_S,
+    SOCKET_PATH_BYTES_MAX,
+    WORKER_PAUSE_S_FIRST,
+    WORKER_PAUSE_S_MAX,
+    WORKER_SOUND_S,
+)
 from arco.surface.cli.settings import share_metrics
 from arco.surface.cli.stdin_ends import has_ended
 
 log = logging.getLogger("arco.http")
 
+_PREFIX = "arco-"
 # A stop in order takes two such times at most: for requests, and for what they left to do.
 _STOP_S = 2 * GRACEFUL_STOP_S + 2 * HANDOVER_END_S
 
@@ -63,6 +73,18 @@ class _Seat:
     due_s: float | None = None
 
 
+def need_short_folder(workers: int) -> None:
+    """The system knows a socket by a name of few bytes: better said before anything is done."""
+    folder = tempfile.gettempdir()
+    longest = Path(folder) / f"{_PREFIX}12345678" / f"{workers - 1}.sock"
+    over = len(os.fsencode(longest)) - SOCKET_PATH_BYTES_MAX
+    if over > 0:
+        raise InvalidInput(
+            f"{clip(folder)} is {over} bytes too long for the sockets by which workers reach each other",
+            hint="set TMPDIR to a folder with a shorter name, such as /tmp",
+        )
+
+
 class Watch:
     """The parent of the workers. The serving function and its arguments must be importable by a new interpreter."""
 
@@ -91,7 +113,7 @@ class Watch:
         self._bell.setblocking(False)
         self._rope.setblocking(False)
         earlier = {number: signal.signal(number, self._heard) for number in (signal.SIGTERM, signal.SIGINT)}
-        with tempfile.TemporaryDirectory(prefix="arco-") as folder:
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             share_metrics(Path(folder))
             seats = [
                 self._seated(Berth(number, self._workers, Path(folder), self._link_key)) for number in range(self._workers)

@@ -102,13 +102,12 @@ OPERATION_BYTES_MAX = 256 * 1024
 MANIFEST_TAIL_COMMITS_MAX = 128
 MANIFEST_TAIL_BYTES_MAX = 256 * 1024
 STATE_DELTAS_MAX = 50
+STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
+STATE_DELTAS_AGE_S_MAX = 3600
 # Commits that the history of one table is looked for in: each is a request.
 HISTORY_COMMITS_MAX = 1000
-STATE_DELTAS_BYTES_MAX = 256 * 1024 * 1024
-
+# What a block of a manifest may be when it is unpacked.
 AVRO_BLOCK_BYTES_MAX = 256 * 1024 * 1024
-"""What a block of a manifest may be when it is unpacked."""
-STATE_DELTAS_AGE_S_MAX = 3600
 
 # Rows of a row group in files of state: what a browser reads at least of a file that has a row it wants. DuckDB writes whole
 # vectors of 2,048.
@@ -597,6 +596,5 @@ HANDOVER_END_S = 5.0
 WORKER_PAUSE_S_FIRST = 0.1
 WORKER_PAUSE_S_MAX = 5.0
 WORKER_SOUND_S = 10.0
-
 # What the name of a socket may have: Linux takes 107 bytes, macOS and the BSDs 103.
 SOCKET_PATH_BYTES_MAX = 103

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flink as its page says: ADDRESS FOLDER PAGE KEYS READER JAR... Every block of SQL there is run, with the catalog that has no keys
-to give out (`none`), or the one that vends (`vended`). Imports nothing of Arco.
+"""Flink as its page says: ADDRESS FOLDER PAGE KEYS READER JAR... Every block of SQL there is run, with the catalog that has no
+keys to give out (`none`), or the one that vends (`vended`). Imports nothing of Arco.
 
 READER is a Python that has PyIceberg. It reads what Flink wrote: beside Flink's packages only an old PyIceberg can be installed.
 """

@@ -2,11 +2,12 @@
 
     claim the record ∥ stage every part → put every part into its pointer ∥ look at the names → decide → finish
 
-Warm, three rounds however many tables take part. The decision is one swing of the record, and of exactly the record that this
-attempt was begun with; it names every part by its location and its attempt. Readers and writers of single tables ask that
-record, so a part counts from the moment of the decision, finished or not. Before it nothing counts: an attempt that ends
-early sends its record back, and what it left in pointers is nobody's. There is no second look at the pointers before the
-decision: nobody touches a part before its record says what is true, so there is nothing that it could find.
+Warm, three rounds however many tables take part, and two more where some are created: their names are one commit of tier 1. The
+decision is one swing of the record, and of exactly the record that this attempt was begun with; it names every part by its
+location and its attempt. Readers and writers of single tables ask that record, so a part counts from the moment of the
+decision, finished or not. Before it nothing counts: an attempt that ends early sends its record back, and what it left in
+pointers is nobody's. There is no second look at the pointers before the decision: nobody touches a part before its record says
+what is true, so there is nothing that it could find.
 """
 
 import asyncio

@@ -175,7 +175,7 @@ async def test_rule_u1_an_identity_whose_time_lies_ahead_is_buried_for_no_bounda
     await ground.upkeep("pointers", by=keeper)
     assert not deleted
     assert ground.objects(f"{POINTER}{AHEAD}"), "its identity stays taken"
-    with pytest.raises(Conflict, match="another request created a table with this identity"):
+    with pytest.raises(Conflict, match="another request has begun to create a table with this identity"):
         await create_by_commit(ground.server(), AHEAD, "again")
     ground.later(2 * DAY_S)
     await ground.upkeep("pointers")
@@ -198,7 +198,7 @@ async def test_the_first_file_of_an_identity_whose_time_lies_ahead_goes_when_it_
     (left,) = ground.objects(METADATA)
     ground.later(2 * DAY_S)
     assert (await ground.upkeep("creations"))["creations"].deleted == 0
-    with pytest.raises(Conflict, match="another request created a table with this identity"):
+    with pytest.raises(Conflict, match="another request has begun to create a table with this identity"):
         await create_by_commit(ground.server(), AHEAD, "again")
     ground.later(2 * DAY_S)
     await ground.upkeep("pointers")

@@ -75,7 +75,10 @@ def is_known(request: Request, etag: str) -> bool:
 
     A star stands for whatever there is.
     """
-    shown = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+    told = request.headers.get("if-none-match")
+    if told is None:
+        return False
+    shown = {one.strip().removeprefix("W/") for one in told.split(",")}
     return not shown.isdisjoint({etag, "*"})
 
 

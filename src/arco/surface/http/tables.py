@@ -53,13 +53,14 @@ class Tables(RelationResource):
         known = known_tag(request, for_clients, base.location, mode, refresh, self._state.clock)
         if known is not None:
             return Response(304, headers={"ETag": known, **for_clients.headers})
-        given = await self._given(request, base.metadata, refresh)
-        if given.credential is not None:
-            return self._shown(base.metadata, base.location, mode, given)
+        if for_clients.vending is not None:
+            given = await self._given(request, base.metadata, refresh)
+            if given.credential is not None:
+                return self._shown(base.metadata, base.location, mode, given)
         etag = etag_of(base.location, mode, for_clients.mark)
         headers = {"ETag": etag, **for_clients.headers}
         return self._state.answers.response(
-            etag, lambda: self._shown(base.metadata, base.location, mode, given).body, headers
+            etag, lambda: self._shown(base.metadata, base.location, mode, Delegation()).body, headers
         )
 
     async def credentials(self, request: Request) -> Response:

@@ -99,6 +99,7 @@ contract-matrix: setup ## print the store contract: cases × stores
 	cd tests && ../$(PY) -m behaviour.matrix
 
 bench-catalog: setup ## the catalog beside Iceberg's reference server, SeaweedFS and Nessie, in one run; and what 10,000 tables take of memory
+	@tools/wrk.sh
 	$(PY) bench/catalog_peers.py
 	$(PY) bench/memory.py
 

@@ -16,6 +16,7 @@ from arco.catalog.afterwards import beside
 from arco.catalog.answers import Answer
 from arco.catalog.bases import Base, Bases
 from arco.catalog.doubt import doubt
+from arco.catalog.ground import Ground
 from arco.catalog.idempotency import Marker, RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.metadata_files import no_file
@@ -74,9 +75,26 @@ class Relations(Generic[M, C]):
         """The table as it is now. Warm, its name, its pointer and its file are checked together: one round trip."""
         return await self._found(levels, name, self._looks)
 
-    async def exists(self, levels: Levels, name: str) -> None:
+    async def exists(self, levels: Levels, name: str) -> Base[M]:
         """Raises if there is no such table. Nobody wants to know what its file says, so warm it is not looked at."""
-        await self._found(levels, name, lambda uuid, _: self._looks_by_name(uuid))
+        return (await self._found(levels, name, lambda uuid, _: self._looks_by_name(uuid)))[1]
+
+    def ground(self, levels: Levels, name: str, base: Base[M], *, file: bool) -> Ground | None:
+        """What an answer rests on that was just made of what a table is, and of its file if that is so.
+
+        None if the name means something else by now, or if the pointer could a moment later without being written, as it can
+        while a transaction waits at the table.
+        """
+        seen, pointer = self._ws.tier1.seen, base.pointer
+        if seen.version is None or pointer.value.pending is not None:
+            return None
+        entry = seen.names.by_uuid(pointer.value.table_uuid)
+        if entry is None or (entry.namespace, entry.name) != (levels, name) or not in_step(entry, pointer):
+            return None
+        if file:
+            looks = self._looks(entry.uuid, base.location)
+            return Ground(looks, (seen.version, pointer.version, None), self._ws.tallies)
+        return Ground(self._looks_by_name(entry.uuid), (seen.version, pointer.version), self._ws.tallies)
 
     async def _found(self, levels: Levels, name: str, looks: _Looks) -> tuple[Entry, Base[M]]:
         if self._ws.tier1.held is None:

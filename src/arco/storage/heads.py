@@ -30,9 +30,13 @@ class Looks:
         self._keys = [key for other, key in asked if other is store]
         self._folder = store if isinstance(store, LooksAtOnce) and len(self._keys) == len(asked) else None
 
+    def now(self) -> list[ObjectInfo | None] | None:
+        """Here and now; None where that may take long."""
+        return None if self._folder is None else self._folder.look(self._keys)
+
     async def heads(self) -> list[ObjectInfo | None]:
         """In one round trip. Raises what went wrong after all of them have been asked for."""
-        found = None if self._folder is None else self._folder.look(self._keys)
+        found = self.now()
         if found is not None:
             return found
         told = await asyncio.gather(*(store.head(key) for store, key in self._asked), return_exceptions=True)

@@ -260,7 +260,8 @@ class LocalFiles:
     def forget_folders(self) -> None:
         """Somebody removed folders under us: make them anew on the next write."""
         self._folders.forget()
-        if self._temporaries is not None and not self._disk.is_folder(self._temporaries):
+        own = self._temporaries
+        if own is not None and not self._disk.is_folder(own):
             self._let_go()
 
     def sweep_temporaries(self) -> int:
@@ -296,17 +297,20 @@ class LocalFiles:
 
     def close(self) -> None:
         """Leave nothing behind; what a crash leaves, the next process sweeps."""
-        if self._temporaries is not None:
+        own = self._temporaries
+        if own is not None:
             with suppress(OSError):
-                self._empty(self._temporaries)
-                self._disk.remove_folder(self._temporaries)
-                self._disk.unlink(f"{self._temporaries}.lock")
+                self._empty(own)
+                self._disk.remove_folder(own)
+                self._disk.unlink(f"{own}.lock")
             self._let_go()
 
     def _let_go(self) -> None:
-        if self._held is not None:
-            self._disk.release(self._held)
-        self._held = self._temporaries = None
+        with self._opening:
+            held, self._held, self._temporaries = self._held, None, None
+        # Whoever took it lets go of it: a number that was let go of is given to the next file that somebody opens.
+        if held is not None:
+            self._disk.release(held)
 
 
 class LocalStore(LooksAtOnce):

@@ -15,7 +15,7 @@ import pytest
 from arco.kernel.entropy import SeededEntropy, SystemEntropy
 from arco.kernel.errors import InvalidInput, StoreRefused, Unavailable
 from arco.storage.disk import FileStat, RealDisk
-from arco.storage.local import LocalStore
+from arco.storage.local import LocalFiles, LocalStore
 from arco.storage.paging import walk
 from arco.storage.port import Absent, Always, Condition, Landed, Lost, Matches, Outcome, SignedMethod, Unknown, Version
 from arco.storage.readback import put_settled
@@ -122,6 +122,22 @@ def test_a_store_that_is_closed_leaves_no_temporaries(tmp_path):
 
     run(tmp_path, scenario)
     assert list((tmp_path / ".arco/tmp").iterdir()) == []
+
+
+def test_the_lock_of_temporaries_is_let_go_of_once_whoever_else_finds_their_folder_gone_meanwhile(tmp_path):
+    released: list[int] = []
+
+    class Disk(RealDisk):
+        def release(self, handle: int) -> None:
+            released.append(handle)
+            if len(released) < 3:
+                files.forget_folders()
+            super().release(handle)
+
+    files = LocalFiles(str(tmp_path), Disk(), HandClock(), SeededEntropy("one"))
+    assert isinstance(files.put("a", b"x", Absent()), Landed)
+    files.close()
+    assert len(released) == 1
 
 
 def test_a_store_that_only_reads_writes_nothing(tmp_path):

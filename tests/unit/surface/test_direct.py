@@ -6,87 +6,46 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from arco.kernel.secret import Secret
 from arco.surface.http.access import Access
 from arco.surface.http.app import Setup
 from arco.surface.http.bounds import Bounds
-from arco.surface.http.direct import DirectProtocol, guarded
 from arco.surface.http.exchange import Request, Response, Streamed, no_content
+from arco.surface.http.origins import Origins
 from arco.surface.http.routes import route
 from stand_ins.asgi import make_app
+from unit.surface.lines import Line, get
 
 
-class Socket(asyncio.Transport):
-    """The other end of one connection: what the server wrote there."""
-
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 8181)})
-        self.heard = b""
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.heard += bytes(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None:
-        return
-
-    resume_reading = pause_reading
-
-    @property
-    def statuses(self) -> list[int]:
-        return [int(one.split(b" ", 1)[0]) for one in self.heard.split(b"HTTP/1.1 ")[1:]]
-
-
-class Line:
-    """One connection to a server with four routes: /now, /later, /pieces, and /said, which takes a body."""
+class Road(Line):
+    """A server with some routes: /now, /later, /pieces, /bad, /said, which takes a body, and /lasting, which answers the same
+    again for as long as it `lasts`; so does /across, for pages of other origins too.
+    """
 
     def __init__(self, setup: Setup | None = None) -> None:
         self.go_on = asyncio.Event()
         self.asked: list[str] = []
         self.bodies: list[bytes] = []
+        self.lasts = True
         more = [
             route("GET", "/now", self.now),
+            route("GET", "/lasting", self.lasting),
+            route("GET", "/across", self.lasting, across=True),
             route("GET", "/later", self.later),
             route("GET", "/pieces", self.pieces),
             route("GET", "/bad", self.bad),
             route("POST", "/said", self.said),
         ]
-        self.app = make_app(setup, more)
-        self._kind = guarded((setup or Setup()).bounds, self.app, self.app.metrics)
-        self.state = ServerState()
-        self.protocol, self.socket = self.another()
-
-    def another(self) -> tuple[DirectProtocol, Socket]:
-        config = uvicorn.Config(self.app, http=self._kind, ws="none", log_config=None)
-        protocol = self._kind(config=config, server_state=self.state, app_state={})
-        protocol.connection_made(socket := Socket())
-        return protocol, socket
-
-    def hear(self, *said: bytes) -> list[int]:
-        """What was answered to all that was said so far."""
-        for one in said:
-            self.protocol.data_received(one)
-        return self.socket.statuses
-
-    async def end(self) -> None:
-        """Until nothing is under way."""
-        while self.state.tasks:
-            await asyncio.wait(set(self.state.tasks))
+        super().__init__(make_app(setup, more), (setup or Setup()).bounds)
 
     async def now(self, request: Request) -> Response:
         self.asked.append(request.path)
         return Response(200, b"{}")
+
+    async def lasting(self, request: Request) -> Response:
+        said = await self.now(request)
+        return Response(200, said.body, {"ETag": f"{len(self.asked)}"}, again=lambda: said if self.lasts else None)
 
     async def later(self, request: Request) -> Response:
         self.asked.append(request.path)
@@ -108,23 +67,19 @@ class Line:
         return no_content()
 
 
-def get(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/{version}", "Host: localhost", *headers, "", ""]).encode()
-
-
-def on_line(scenario: Callable[[Line], Awaitable[None]], setup: Setup | None = None) -> None:
+def on_line(scenario: Callable[[Road], Awaitable[None]], setup: Setup | None = None) -> None:
     async def run() -> None:
-        await scenario(Line(setup))
+        await scenario(Road(setup))
 
     asyncio.run(run())
 
 
-NOW, LATER = get("/now"), get("/later")
+NOW, LATER, LASTING = get("/now"), get("/later"), get("/lasting")
 
 
 @pytest.mark.parametrize("said", [NOW, get("/now", method="HEAD"), get("/now", "Content-Length: 0"), get("/health")])
 def test_what_need_not_wait_is_answered_before_anything_else_happens(said: bytes) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         assert line.hear(said, said, said) == [200, 200, 200]
         assert not line.state.tasks
         assert line.state.total_requests == 3
@@ -134,7 +89,7 @@ def test_what_need_not_wait_is_answered_before_anything_else_happens(said: bytes
 
 
 def test_a_head_has_the_headers_of_its_body_and_no_body() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(get("/now", method="HEAD"))
         head, _, body = line.socket.heard.partition(b"\r\n\r\n")
         assert (b"content-length: 2" in head, body) == (True, b"")
@@ -143,7 +98,7 @@ def test_a_head_has_the_headers_of_its_body_and_no_body() -> None:
 
 
 def test_what_has_to_wait_goes_on_as_a_task_that_the_end_of_a_server_waits_for() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         assert line.hear(LATER) == []
         assert len(line.state.tasks) == 1
         line.protocol.shutdown()
@@ -158,7 +113,7 @@ def test_what_has_to_wait_goes_on_as_a_task_that_the_end_of_a_server_waits_for()
 
 
 def test_a_client_that_went_away_is_not_written_to_and_its_request_is_done() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(LATER)
         line.protocol.connection_lost(None)
         line.go_on.set()
@@ -180,7 +135,7 @@ def test_a_client_that_went_away_is_not_written_to_and_its_request_is_done() -> 
 def test_what_comes_behind_one_that_waits_is_answered_after_it(
     packets: list[bytes], at_once: list[int], in_the_end: list[int]
 ) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         other, _ = line.another()
         other.data_received(NOW)  # so that it came before
         assert line.hear(*packets) == at_once
@@ -192,7 +147,7 @@ def test_what_comes_behind_one_that_waits_is_answered_after_it(
 
 
 def test_of_many_in_one_packet_one_is_answered_at_once_and_others_are_served_between() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         assert line.hear(NOW * 20) == [200]
         other, socket = line.another()
         other.data_received(NOW)
@@ -204,7 +159,7 @@ def test_of_many_in_one_packet_one_is_answered_at_once_and_others_are_served_bet
 
 
 def test_the_same_bytes_are_parsed_once_and_asked_about_every_time() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(NOW)
         line.protocol.parser = None  # type: ignore[assignment]
         assert line.hear(NOW, NOW) == [200, 200, 200]
@@ -215,7 +170,7 @@ def test_the_same_bytes_are_parsed_once_and_asked_about_every_time() -> None:
 
 
 def test_of_bytes_that_came_before_some_may_have_to_wait_this_time() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.go_on.set()
         line.hear(LATER)
         await line.end()
@@ -235,7 +190,7 @@ def test_of_bytes_that_came_before_some_may_have_to_wait_this_time() -> None:
     [get("/now", "X-Request-Id: 0123456789"), get("/gone"), get("/now", "Connection: close"), get("/pieces"), NOW[:-1]],
 )
 def test_what_will_hardly_come_again_as_it_is_is_not_kept(said: bytes) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(said)
         await line.end()
         assert len(line.protocol.known) == 0
@@ -244,7 +199,7 @@ def test_what_will_hardly_come_again_as_it_is_is_not_kept(said: bytes) -> None:
 
 
 def test_bytes_that_came_before_are_no_request_in_the_middle_of_another() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(NOW)
         length = f"Content-Length: {len(NOW)}"
         line.hear(get("/said", length, method="POST"), NOW)
@@ -258,31 +213,33 @@ def test_bytes_that_came_before_are_no_request_in_the_middle_of_another() -> Non
     on_line(scenario)
 
 
-def test_who_may_ask_is_looked_at_every_time() -> None:
-    async def scenario(line: Line) -> None:
-        told = get("/now", "Authorization: Bearer right")
-        wrong = get("/now", "Authorization: Bearer wrong")
-        assert line.hear(told, wrong, NOW, told, wrong, NOW) == [200, 401, 401, 200, 401, 401]
+@pytest.mark.parametrize("path", ["/now", "/lasting"])
+def test_who_may_ask_is_looked_at_every_time(path: str) -> None:
+    async def scenario(line: Road) -> None:
+        told, wrong = get(path, "Authorization: Bearer right"), get(path, "Authorization: Bearer wrong")
+        nobody = get(path)
+        assert line.hear(told, wrong, nobody, told, wrong, nobody) == [200, 401, 401, 200, 401, 401]
         assert len(line.protocol.known) == 1
 
     on_line(scenario, Setup(access=Access(Secret("right"))))
 
 
-def test_room_is_looked_for_every_time_and_taken_by_what_waits_alone() -> None:
-    async def scenario(line: Line) -> None:
-        assert line.hear(NOW, NOW) == [200, 200]
+@pytest.mark.parametrize("said", [NOW, LASTING])
+def test_room_is_looked_for_every_time_and_taken_by_what_waits_alone(said: bytes) -> None:
+    async def scenario(line: Road) -> None:
+        assert line.hear(said, said) == [200, 200]
         waiting, _ = line.another()
         waiting.data_received(LATER)
-        assert line.hear(NOW) == [200, 200, 503]
+        assert line.hear(said) == [200, 200, 503]
         line.go_on.set()
         await line.end()
-        assert line.hear(NOW) == [200, 200, 503, 200]
+        assert line.hear(said) == [200, 200, 503, 200]
 
     on_line(scenario, Setup(bounds=Bounds(requests_at_once=1)))
 
 
 def test_who_does_not_read_is_not_written_to() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(NOW)
         line.protocol.pause_writing()
         line.hear(NOW)
@@ -297,7 +254,7 @@ def test_who_does_not_read_is_not_written_to() -> None:
 
 @pytest.mark.parametrize("last", [NOW, get("/said", "Content-Length: 2", method="POST") + b"{}"])
 def test_a_connection_that_is_used_has_one_timer_and_that_is_of_its_last_answer(last: bytes) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         for said in (NOW, get("/said", "Content-Length: 2", method="POST") + b"{}", NOW, last):
             line.hear(said)
             await line.end()
@@ -307,8 +264,33 @@ def test_a_connection_that_is_used_has_one_timer_and_that_is_of_its_last_answer(
     on_line(scenario)
 
 
+def test_an_answer_that_lasts_is_made_anew_when_it_does_not() -> None:
+    async def scenario(line: Road) -> None:
+        for lasts in (True, True, False, True, True):
+            line.lasts = lasts
+            line.hear(LASTING)
+        assert line.hear() == [200] * 5
+        assert line.asked == ["/lasting"] * 2
+        assert line.socket.heard.count(b"etag: ") == 2
+        line.hear(get("/lasting", method="HEAD"), get("/lasting", method="HEAD"))
+        assert line.socket.heard.endswith(b"\r\n\r\n")
+
+    on_line(scenario)
+
+
+def test_pages_of_other_origins_are_told_every_time_that_they_may_read_an_answer() -> None:
+    page = "https://hub.example.com"
+
+    async def scenario(line: Road) -> None:
+        asked = get("/across", f"Origin: {page}")
+        assert line.hear(asked, asked, asked) == [200] * 3
+        assert line.socket.heard.lower().count(f"access-control-allow-origin: {page}".encode()) == 3
+
+    on_line(scenario, Setup(access=Access(origins=Origins.of((page,)))))
+
+
 def test_an_answer_in_pieces_comes_as_it_always_did() -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(get("/pieces"))
         await line.end()
         assert line.socket.heard.endswith(b"content-length: 6\r\n\r\nonetwo")
@@ -318,7 +300,7 @@ def test_an_answer_in_pieces_comes_as_it_always_did() -> None:
 
 @pytest.mark.parametrize("said", [get("/now", version="1.0"), get("/now", "Connection: close")])
 def test_who_wants_no_more_is_answered_and_let_go(said: bytes) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         line.hear(said)
         await line.end()
         assert (line.hear(), line.socket.closed) == ([200], True)
@@ -327,7 +309,7 @@ def test_who_wants_no_more_is_answered_and_let_go(said: bytes) -> None:
 
 
 def test_an_answer_that_would_be_two_headers_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(line: Line) -> None:
+    async def scenario(line: Road) -> None:
         with caplog.at_level(logging.ERROR, "arco.http"):
             line.hear(get("/bad"))
         assert (line.socket.heard, line.socket.closed) == (b"", True)
@@ -336,12 +318,13 @@ def test_an_answer_that_would_be_two_headers_is_not_sent(caplog: pytest.LogCaptu
     on_line(scenario)
 
 
-def test_requests_are_counted_and_logged_as_all_others(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(line: Line) -> None:
+@pytest.mark.parametrize("path", ["/now", "/lasting"])
+def test_requests_are_counted_and_logged_as_all_others(caplog: pytest.LogCaptureFixture, path: str) -> None:
+    async def scenario(line: Road) -> None:
         with caplog.at_level(logging.INFO, "arco.http"):
-            line.hear(NOW, NOW)
+            line.hear(get(path), get(path))
         facts: list[Any] = [record.__dict__["facts"] for record in caplog.records if "facts" in record.__dict__]
-        assert [(one["status"], one["path"], one["client"]) for one in facts] == [(200, "/now", "127.0.0.1")] * 2
-        assert b'arco_http_requests_total{operation="GET /now",status="200"} 2.0' in line.app.metrics.text()
+        assert [(one["status"], one["path"], one["client"]) for one in facts] == [(200, path, "127.0.0.1")] * 2
+        assert f'arco_http_requests_total{{operation="GET {path}",status="200"}} 2.0' in line.app.metrics.text().decode()
 
     on_line(scenario)

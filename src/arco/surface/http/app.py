@@ -26,7 +26,7 @@ from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Head, Scope, Send, Write
 from arco.surface.http.crew import Crew, Owner
 from arco.surface.http.deadlines import Deadlines
-from arco.surface.http.exchange import Request, Response, decode_query
+from arco.surface.http.exchange import Again, Request, Response, decode_query
 from arco.surface.http.failures import failure, hidden, no_room, overdue, refusal
 from arco.surface.http.handed_over import HANDED_OVER, TRIPS, asked, done_for, heard
 from arco.surface.http.iceberg import iceberg_routes
@@ -118,6 +118,27 @@ class App:
     def called(self, head: Head, client: str, write: Write | None = None) -> Call:
         """A request that was heard just now."""
         return Call(head, head.request_id or self._ulids.next(), client, self._now_s(), write)
+
+    def answers_again(self, call: Call, again: Again) -> bool:
+        """Answer a request as the same one was answered before, at once. False if that is not to be had: nothing was sent then.
+
+        `again` is of an answer of this application to a request with the very same head.
+        """
+        found = self.routes.at(call.method, call.head.raw_path)
+        if not isinstance(found, Found) or call.write is None:
+            return False
+        call.route, call.operation = found.route, found.operation
+        if self._refused(call) is not None:
+            return False
+        with counting(call.operation) as trips:
+            response = again()
+        call.trips += trips.count
+        if response is None:
+            return False
+        call.answer_whole(response, call.write)
+        call.again = again
+        self._told(call)
+        return True
 
     async def exchange(self, call: Call) -> None:
         """Answer a request. Of one without a body this may be begun without a task (`begun.py`)."""
@@ -226,7 +247,8 @@ class App:
         if response.status >= 400 and speaks_problems(call.path) and response.headers.get("Content-Type") != MEDIA_TYPE:
             response = as_problem(response, call.request_id)
         if call.route is not None and call.route.across:
-            response = replace(response, headers={**response.headers, **self._access.origins.told(call.headers)})
+            told = {**response.headers, **self._access.origins.told(call.headers)}
+            response = replace(response, headers=told, again=None)
         if call.is_answered:
             said = facts(call, self._now_s(), ended_with=response.status)
             log.warning("a request ended after its client was answered", extra=said)
@@ -239,6 +261,10 @@ class App:
         except ArcoError as error:
             # It has begun and cannot be taken back: the connection ends before the body does, and so every client knows.
             log.error("cut off: %s: %s", error.code, error.one_line(), extra=facts(call, self._now_s()))  # noqa: TRY400
+        self._told(call)
+
+    def _told(self, call: Call) -> None:
+        """That a request was answered, to who counts and who logs."""
         now_s = self._now_s()
         if not call.is_handed_over:
             self._metrics.request(call.operation, call.status or 0, now_s - call.started_s, call.trips)

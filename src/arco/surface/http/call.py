@@ -16,7 +16,7 @@ import msgspec
 from arco.kernel.errors import BrokenInvariant, InvalidInput
 from arco.surface.http.begun import Turn
 from arco.surface.http.bodies import Receive, discard, has_body
-from arco.surface.http.exchange import Response, Streamed
+from arco.surface.http.exchange import Again, Response, Streamed
 from arco.surface.http.packing import accepts_gzip
 from arco.surface.http.routes import NO_ROUTE, Route
 
@@ -70,6 +70,7 @@ class Call:
 
     __slots__ = (
         "_asgi",
+        "again",
         "body_is_unread",
         "client",
         "head",
@@ -104,6 +105,8 @@ class Call:
         self.status: int | None = None
         self.sent_bytes = 0
         self.trips = 0
+        self.again: Again | None = None
+        """That of its answer."""
 
     def go_on(self, receive: Receive, send: Send) -> None:
         """From here on as ASGI has it."""
@@ -148,13 +151,10 @@ class Call:
 
     async def answer(self, response: Response, discard_s: float) -> None:
         """Send an answer. There is one: who comes second must look at `is_answered` first."""
-        self.status = response.status
-        body, headers = self._headed(response)
-        sent = b"" if self.method == "HEAD" else body
-        self.sent_bytes = len(sent)
         if self.write is not None and response.streamed is None and not self.body_is_unread:
-            self.write(response.status, headers, sent)
+            self.answer_whole(response, self.write)
             return
+        sent, headers = self._said(response)
         unread = self.body_is_unread
         _, send = await self._way()
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -166,8 +166,20 @@ class Call:
             await discard(self.receive, discard_s)
             await send({"type": "http.response.body"})
 
+    def answer_whole(self, response: Response, write: Write) -> None:
+        """`answer`, at once. For what is not streamed, to a request without a body."""
+        self.again = response.again
+        sent, headers = self._said(response)
+        write(response.status, headers, sent)
+
+    def _said(self, response: Response) -> tuple[bytes, RawHeaders]:
+        """The body as it is sent, if it is sent whole, and all headers. From here on this is the answer."""
+        body, headers = self._headed(response)
+        sent = b"" if self.method == "HEAD" else body
+        self.status, self.sent_bytes = response.status, len(sent)
+        return sent, headers
+
     def _headed(self, response: Response) -> tuple[bytes, RawHeaders]:
-        """The body as it is sent, and all headers."""
         body, headers = response.body, [(b"x-request-id", self.request_id.encode()), _NO_SNIFFING]
         if len(body) >= _PACKED_BYTES_MIN:
             body, packing = self._packed(response)

@@ -21,6 +21,7 @@ from arco.surface.http.begun import Rest
 from arco.surface.http.bodies import Receive
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.call import Call, Head, RawHeaders, Scope, Send, Write
+from arco.surface.http.exchange import Again
 from arco.surface.http.known_heads import KnownHeads
 from arco.surface.http.metrics import Metrics
 from arco.surface.http.timers import LazyTimer
@@ -37,6 +38,8 @@ class Application(Protocol):
     """What answers. `app.py` has the one there is."""
 
     def called(self, head: Head, client: str, write: Write) -> Call: ...
+
+    def answers_again(self, call: Call, again: Again) -> bool: ...
 
     def exchange(self, call: Call) -> Coroutine[Any, Any, None]: ...
 
@@ -79,12 +82,15 @@ class DirectProtocol(GuardedProtocol):
     def data_received(self, data: bytes) -> None:
         is_begin = self._is_between and not self._idle_bytes
         if is_begin and len(data) <= KNOWN_HEAD_BYTES_MAX and self._is_plain():
-            head = self.known.get(data)
-            if head is not None:
+            known = self.known.get(data)
+            if known is not None:
                 # What an answer of uvicorn's left running.
                 self._unset_keepalive_if_required()
                 self._head.stop()
-                if self._answer_to(head) is not None:
+                answered = self._answer_to(known.head, known.again)
+                if answered is not None:
+                    if answered.again is not known.again:
+                        self.known.keep(data, answered)
                     return
         self._rest.stop()
         self._messages, self._answered = 0, None
@@ -146,11 +152,14 @@ class DirectProtocol(GuardedProtocol):
         head = Head.of(method, url.path, url.query or b"", self.headers)
         return None if head.has_body else head
 
-    def _answer_to(self, head: Head) -> Call | None:
+    def _answer_to(self, head: Head, again: Again | None = None) -> Call | None:
         """Begin with a request. None if it has to wait: then it is `_begun`."""
         call = self.application.called(head, self.client[0] if self.client else "", self._write_whole)
-        work, context = self.application.exchange(call), copy_context()
+        context = copy_context()
         try:
+            if again is not None and self.application.answers_again(call, again):
+                return call
+            work = self.application.exchange(call)
             waits_for = context.run(work.send, None)
         except StopIteration:
             return call

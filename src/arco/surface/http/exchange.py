@@ -52,6 +52,11 @@ class Streamed:
     pieces: Callable[[], AsyncGenerator[bytes, None]]
 
 
+Again = Callable[[], "Response | None"]
+"""The answer to the same request, sent once more byte for byte: if what the last one rests on still holds, and if that can be
+found out without waiting. What the client may ask is not looked at here."""
+
+
 class Response(msgspec.Struct, frozen=True):
     """`pack` makes the packed body of the plain one; whoever keeps answers keeps both."""
 
@@ -60,6 +65,7 @@ class Response(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     streamed: Streamed | None = None
     pack: Callable[[bytes], bytes] = gzip_packed
+    again: Again | None = None
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -7,11 +7,13 @@ with credentials in it.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
+from arco.catalog.ground import Ground
 from arco.kernel.kept import Kept
 from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX
 from arco.kernel.tallies import UNCOUNTED, Tallied, Tallies
-from arco.surface.http.exchange import Response
+from arco.surface.http.exchange import Again, Response
 from arco.surface.http.packing import gzip_packed
 
 _Key = tuple[str, str]
@@ -29,10 +31,26 @@ class KeptAnswers:
     def size_bytes(self) -> int:
         return self._kept.size_bytes
 
-    def response(self, tag: str, make: Callable[[], bytes], headers: Mapping[str, str]) -> Response:
-        """The answer of a tag, made if it is not kept."""
+    def response(
+        self, tag: str, make: Callable[[], bytes], headers: Mapping[str, str], ground: Ground | None = None
+    ) -> Response:
+        """The answer of a tag, made if it is not kept. The same request gets it again as long as its ground holds."""
         body = self._get((tag, "plain"), make)
-        return Response(200, body, headers, pack=lambda data: self._get((tag, "gzip"), lambda: gzip_packed(data)))
+        again = None if ground is None else partial(self._again, tag, headers, ground)
+        return self._answer(tag, body, headers, again)
+
+    def _again(self, tag: str, headers: Mapping[str, str], ground: Ground) -> Response | None:
+        body = self._kept.get((tag, "plain"))
+        if body is None or not ground.holds():
+            return None
+        self._tallies.add(Tallied.ANSWER_HIT)
+        return self._answer(tag, body, headers)
+
+    def _answer(self, tag: str, body: bytes, headers: Mapping[str, str], again: Again | None = None) -> Response:
+        def packed(data: bytes) -> bytes:
+            return self._get((tag, "gzip"), lambda: gzip_packed(data))
+
+        return Response(200, body, headers, pack=packed, again=again)
 
     def _get(self, key: _Key, make: Callable[[], bytes]) -> bytes:
         found = self._kept.get(key)

@@ -8,7 +8,7 @@ from arco.catalog.model import Kind
 from arco.catalog.relations import Relations
 from arco.iceberg import requests
 from arco.surface.http.exchange import Request, Response, no_content
-from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, levels_of, page_of
+from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, lasting, levels_of, page_of
 from arco.surface.http.routes import Lane, Route, route
 
 
@@ -55,8 +55,9 @@ class RelationResource(Resource):
         return self._state.answers.response("\0".join(about), made, {})
 
     async def exists(self, request: Request) -> Response:
-        await self.relations(request).exists(levels_of(request), request.segments[2])
-        return no_content()
+        relations, levels, name = self.relations(request), levels_of(request), request.segments[2]
+        base = await relations.exists(levels, name)
+        return lasting(no_content(), relations.ground(levels, name, base, file=False))
 
     async def drop(self, request: Request) -> Response:
         purge = flag_of(request, "purgeRequested")

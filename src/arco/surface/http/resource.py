@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from arco.catalog.catalog import Catalog
+from arco.catalog.ground import Ground
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.manifest import Author
 from arco.catalog.model import Levels
@@ -18,7 +21,7 @@ from arco.kernel.ids import clip
 from arco.kernel.limits import CLIENT_CHARS_MAX, ETAGS_KEPT_MAX, LIST_PAGE_KEYS_MAX, NAMESPACES_KEPT_MAX, SCOPES_KEPT_MAX
 from arco.kernel.scope import Scope
 from arco.ledger.receipts import Source
-from arco.surface.http.exchange import Request
+from arco.surface.http.exchange import Request, Response
 from arco.surface.http.server_state import ServerState
 
 SEPARATOR = "\x1f"
@@ -51,6 +54,13 @@ class Resource:
 @lru_cache(SCOPES_KEPT_MAX)
 def _scope_of(prefix: str) -> Scope:
     return Scope.parse_prefix(prefix)
+
+
+def lasting(response: Response, ground: Ground | None) -> Response:
+    """An answer that the same request gets again as long as its ground holds."""
+    if ground is None:
+        return response
+    return replace(response, again=lambda: response if ground.holds() else None)
 
 
 def levels_of(request: Request) -> Levels:

@@ -12,7 +12,7 @@ from arco.storage.keys import Domain
 from arco.surface.http.exchange import Request, Response, json_response, no_content
 from arco.surface.http.for_clients import NOT_KEPT
 from arco.surface.http.relations import RelationResource
-from arco.surface.http.resource import NAMESPACE, author_of, etag_of, levels_of, snapshots_of, source_of
+from arco.surface.http.resource import NAMESPACE, author_of, etag_of, lasting, levels_of, snapshots_of, source_of
 from arco.surface.http.routes import Lane, Route, route
 from arco.surface.http.vended import Delegation, delegated, known_tag, refresh_path, shown
 
@@ -48,11 +48,14 @@ class Tables(RelationResource):
 
     async def load(self, request: Request) -> Response:
         mode, levels, name = snapshots_of(request), levels_of(request), request.segments[2]
-        _, base = await self.catalog(request).tables.load(levels, name)
+        tables = self.catalog(request).tables
+        _, base = await tables.load(levels, name)
         for_clients, refresh = self._state.for_clients, self._refresh(request, levels, name)
+        # Credentials grow old while nothing changes.
+        ground = tables.ground(levels, name, base, file=True) if for_clients.vending is None else None
         known = known_tag(request, for_clients, base.location, mode, refresh, self._state.clock)
         if known is not None:
-            return Response(304, headers={"ETag": known, **for_clients.headers})
+            return lasting(Response(304, headers={"ETag": known, **for_clients.headers}), ground)
         if for_clients.vending is not None:
             given = await self._given(request, base.metadata, refresh)
             if given.credential is not None:
@@ -60,7 +63,7 @@ class Tables(RelationResource):
         etag = etag_of(base.location, mode, for_clients.mark)
         headers = {"ETag": etag, **for_clients.headers}
         return self._state.answers.response(
-            etag, lambda: self._shown(base.metadata, base.location, mode, Delegation()).body, headers
+            etag, lambda: self._shown(base.metadata, base.location, mode, Delegation()).body, headers, ground
         )
 
     async def credentials(self, request: Request) -> Response:

@@ -29,10 +29,14 @@ class Views(RelationResource):
         return self._loaded(*created)
 
     async def load(self, request: Request) -> Response:
-        _, base = await self.catalog(request).views.load(levels_of(request), request.segments[2])
+        views, levels, name = self.catalog(request).views, levels_of(request), request.segments[2]
+        _, base = await views.load(levels, name)
         headers = self._headers(base.location)
         return self._state.answers.response(
-            headers["ETag"], lambda: self._loaded(base.metadata, base.location).body, headers
+            headers["ETag"],
+            lambda: self._loaded(base.metadata, base.location).body,
+            headers,
+            views.ground(levels, name, base, file=True),
         )
 
     async def replace(self, request: Request) -> Response:

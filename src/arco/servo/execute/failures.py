@@ -5,11 +5,13 @@ where there are any, of our own errors, of Python's, and of a few texts where th
 Spark (`spark_failures.py` takes its exceptions apart).
 """
 
+import os
 import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from arco.kernel.errors import ArcoError
 from arco.kernel.ids import clip
@@ -342,13 +344,19 @@ def causes(error: BaseException) -> Sequence[BaseException]:
     return found
 
 
-_NOT_THEIRS = re.compile(r"[/\\](site-packages|pyspark|py4j|arco|lib[/\\]python[\d.]+)[/\\]|^<")
+_OUR_FOLDER = f"{Path(__file__).parents[2]}{os.sep}"
+_NOT_THEIRS = re.compile(r"[/\\](site-packages|pyspark|py4j|lib[/\\]python[\d.]+)[/\\]|^<")
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a file of a trace is the user's own. A project may stand in a folder with our name: what counts is where we are."""
+    return not file.startswith(_OUR_FOLDER) and not _NOT_THEIRS.search(file)
 
 
 def user_line(chain: Sequence[BaseException]) -> str | None:
     """The innermost line of the user's own code in the traces."""
     for one in reversed(chain):
         for frame in reversed(traceback.extract_tb(one.__traceback__)):
-            if not _NOT_THEIRS.search(frame.filename):
+            if is_theirs(frame.filename):
                 return f"{frame.filename}:{frame.lineno}"
     return None

@@ -6,7 +6,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ig
 from pyspark.errors import PySparkException, PythonException
 
 from arco.ledger import run_entries
-from arco.servo.execute.failures import ErrorFacts, Failure, causes, classify, facts_of, user_line
+from arco.servo.execute.failures import ErrorFacts, Failure, causes, classify, facts_of, is_theirs, user_line
 
 _CANCELLED = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "INTERRUPTED")
 _CANCELLED_TEXT = re.compile(r"\bJob \d+ cancelled\b|cancelled part of cancelled job (group|tag)|SPARK_JOB_CANCELLED")
@@ -15,7 +15,6 @@ _SQL_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _JAVA_CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+)([A-Z]\w*(?:Exception|Error|Failure))\b")
 _PYTHON_CAUSE = re.compile(r"^(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt))(?::|$)", re.MULTILINE)
 _PYTHON_LINE = re.compile(r'^  File "([^"]+)", line (\d+)', re.MULTILINE)
-_NOT_THEIRS = re.compile(r"[/\\](site-packages|pyspark|arco|lib[/\\]python[\d.]+)[/\\]")
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -86,6 +85,6 @@ def _first_words(text: str) -> str:
 def _worker_line(text: str) -> str | None:
     """The innermost line of the user's code in a trace from a Python worker."""
     for path, line in reversed(_PYTHON_LINE.findall(text)):
-        if not _NOT_THEIRS.search(path) and not path.startswith("<"):
+        if is_theirs(path):
             return f"{path}:{line}"
     return None

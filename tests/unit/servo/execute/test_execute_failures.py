@@ -133,8 +133,10 @@ def test_the_cause_decides_and_not_what_was_wrapped_around_it():
     assert [type(one) for one in causes(caught.value)] == [RuntimeError, Throttled]
 
 
-def test_the_line_of_the_users_code_is_named(tmp_path):
-    project = tmp_path / "assets.py"
+@pytest.mark.parametrize("folder", ["shop", "arco", "arco/src"])
+def test_the_line_of_the_users_code_is_named(tmp_path, folder):
+    project = tmp_path / folder / "assets.py"
+    project.parent.mkdir(parents=True)
     project.write_text("def orders():\n    x = 1\n    return x / 0\n")
     space: dict = {}
     exec(compile(project.read_text(), str(project), "exec"), space)

@@ -17,9 +17,9 @@ from arco.ledger.run_log import RunLog, write_plan
 from arco.ledger.run_outline import Outline
 from arco.storage.port import Always
 from arco.upkeep.passes import due, jobs_named, upkeep_pass
-from arco.upkeep.sweep import Setting
+from arco.upkeep.sweep import UNSPEAKABLE, Setting
 from unit.catalog.ground import FIELD, METADATA, NAMESPACE, POINTER, SCOPE, story
-from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
+from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround, put_by_client
 from unit.upkeep.table_ground import Table, maintained_table
 
 TASK, OTHER_TASK = TaskId(f"task_{1:016x}"), TaskId(f"task_{2:016x}")
@@ -480,6 +480,21 @@ def test_a_table_that_says_no_while_its_files_are_listed_is_left_alone(word: dic
         assert table.there([lost]) == [True]
 
     tell()
+
+
+@story
+async def test_a_name_that_no_folder_could_hold_keeps_nothing_else_from_going():
+    """Engines write such names on buckets, of long values of partitions: who tried to delete one came no further, ever again."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    lost = [await orphan(table, f"data/lost-{number}.parquet") for number in range(100)]
+    put_by_client(ground, f"{table.key((await table.metadata()).location)}/data/at={'x' * 300}/a.parquet")
+    ground.later(4 * DAY_S)
+    dry = (await ground.upkeep("files", dry_run=True))["files"]
+    report = (await ground.upkeep("files"))["files"]
+    assert (dry.deleted, report.deleted, report.trouble) == (100, 100, ())
+    assert report.kept[UNSPEAKABLE] == 1
+    assert table.there(lost) == [False] * 100
 
 
 @story

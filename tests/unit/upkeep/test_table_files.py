@@ -109,6 +109,19 @@ async def test_a_file_is_known_however_its_client_spells_the_root_and_special_ch
 
 
 @story
+async def test_a_file_is_known_where_its_folder_is_escaped_and_its_location_a_url():
+    """The name on the store has a percent sign of its own: of the location that is another one."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    place = (await table.metadata()).location
+    stored = await table.put(f"{place}/data/at=2025-01-01%2010%3A00/x.parquet")
+    await table.publish_naming(7, f"{place}/data/at%3D2025-01-01%252010%253A00/x.parquet")
+    ground.later(30 * DAY_S)
+    await ground.upkeep("files")
+    assert table.there([stored]) == [True]
+
+
+@story
 async def test_what_a_version_named_that_came_and_went_within_the_day_stays():
     """A commit was on its way for days and is rolled back an hour after it landed: neither the version of yesterday nor the
     one of now names its files, and whoever loaded the table between reads them."""

@@ -7,7 +7,7 @@ its number and a hash of the request: only an attempt on a base that is long pas
 History is the table's own: the current file names those before it, and the oldest of them names those before itself. Where that
 trail ends, nothing is known and everything stays. So nothing is taken for garbage because a list was cut short (trap T20). A
 table that was registered may have lived elsewhere under other numbers: its files are left alone. So are those of a table that was
-unregistered: whoever has it now may write files of the same numbers.
+dropped or unregistered: that is how clients move a table, and whoever has it now may write files of the same numbers.
 """
 
 import re
@@ -32,8 +32,7 @@ _FILE = re.compile(r"/([0-9]{5,20})-[0-9a-f]{32}(?:\.gz)?\.metadata\.json$")
 async def collect(sweep: Sweep) -> None:
     names = (await sweep.parts.tier1.current()).names
     places = Places(names, sweep.parts.locations)
-    entries = [*names.entries.values(), *(one.entry for one in names.dropped.values() if not one.unregistered)]
-    for entry in entries:
+    for entry in list(names.entries.values()):
         if entry.format is Format.ICEBERG:
             await _collect(sweep, entry, places)
 

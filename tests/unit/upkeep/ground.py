@@ -19,6 +19,12 @@ def put_by_client(ground: "UpkeepGround", key: str) -> None:
     ground.store._objects[key] = Object(info, b"rows")
 
 
+def mark_folder(ground: "UpkeepGround", folder: str) -> None:
+    """An empty object whose name ends in a slash, as a listing of a bucket shows it: without."""
+    info = ObjectInfo(folder, 0, Version("of a client"), ground.clock.now_ms())
+    ground.store._objects[f"{folder}/"] = Object(info, b"")
+
+
 class UpkeepGround(Ground):
     def later(self, seconds: float) -> None:
         self.clock.at_ms += round(seconds * 1000)

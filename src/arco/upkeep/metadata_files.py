@@ -20,7 +20,6 @@ from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables, Views
 from arco.kernel.errors import AskOperator, InvalidInput
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S, UPKEEP_HISTORY_READS_MAX
-from arco.storage.cas import Held
 from arco.storage.port import Listed
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import YOUNG, Sweep
@@ -34,13 +33,12 @@ async def collect(sweep: Sweep) -> None:
     places = Places(names, sweep.parts.locations)
     for entry in list(names.entries.values()):
         if entry.format is Format.ICEBERG:
-            await _collect(sweep, entry, places)
+            with sweep.apart(entry.full_name, "its files could not be looked at"):
+                await _collect(sweep, entry, places)
 
 
 async def _collect(sweep: Sweep, entry: Entry, places: Places) -> None:
-    pointer: Held[Pointer] | None = None
-    with sweep.apart():
-        pointer = await sweep.parts.pointers.read(entry.uuid)
+    pointer = await sweep.parts.pointers.read(entry.uuid)
     if pointer is None or pointer.value.created_by == STARTED:
         return
     folder = own_folder(sweep.parts, entry.uuid, pointer.value.metadata_location)

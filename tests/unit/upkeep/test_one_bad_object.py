@@ -112,3 +112,26 @@ def test_metadata_that_parses_and_makes_no_sense_ends_no_pass(wrong: dict[str, A
         assert reports["snapshots"].changed == 1, "of the other table"
 
     looked_at()
+
+
+@story
+async def test_the_files_of_one_table_that_cannot_be_listed_keep_no_other_from_its_upkeep():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    uuids = {name: (await server.load(name)).uuid for name in ("a", "b")}
+    for name in ("a", "b"):
+        table = Table(ground, server, name)
+        await table.set(write_metadata_previous__versions__max="1", write_metadata_delete__after__commit_enabled="true")
+        for number in range(3):
+            await table.set(last=str(number))
+        await ground.store.put(f"t/w/data/{name}-{uuids[name]}/metadata/00002-{'0' * 32}.metadata.json", b"{", Always())
+    ground.later(3 * DAY_S)
+    for job in ("metadata", "versions"):
+        for name in ("a", "b"):
+            keeper = ground.server()
+            keeper.line.fail("list", f"/{name}-{uuids[name]}/metadata/")
+            report = (await ground.upkeep(job, by=keeper))[job]
+            assert len(report.trouble) == 1
+            assert f"db.{name}" in report.trouble[0]
+            assert report.deleted, "of the other table"

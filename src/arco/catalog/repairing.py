@@ -149,24 +149,26 @@ async def _fill(
     if pointer is None or not numbers:
         return
     missing = [one for one in range(min(numbers), pointer.value.commit_number) if one not in numbers]
-    history = await _history(catalog, entry, pointer.value) if missing else set()
+    history = await _history(catalog, entry, pointer.value) if missing else {}
     for number in missing:
         for commit in pending.get((entry.uuid, number), ()):
-            if commit.metadata_location in history:
+            # Attempts of one request share a file, and what a later one had computed itself, perhaps a day later, never counted.
+            if commit.metadata_location in history and history[commit.metadata_location] in {commit.at_ms, None}:
                 await catalog.parts.receipts.ensure(Phase.COMMITTED, entry.uuid, commit)
                 work.done.append(f"the receipt of commit {number} of {spelled(entry.namespace, entry.name)} was written")
 
 
-async def _history(catalog: Catalog, entry: Entry, pointer: Pointer) -> set[str]:
-    """The metadata files that a table's own logs name, as far back as they can be followed."""
+async def _history(catalog: Catalog, entry: Entry, pointer: Pointer) -> dict[str, int | None]:
+    """The metadata files that a table's own logs name, as far back as they can be followed, each with its time if they say it."""
     subject: Any = catalog.views.subject if entry.kind is Kind.VIEW else catalog.tables.subject
-    known = {one for one in (pointer.metadata_location, pointer.previous_metadata_location) if one is not None}
+    named = (pointer.metadata_location, pointer.previous_metadata_location)
+    known: dict[str, int | None] = {one: None for one in named if one is not None}
     location = pointer.metadata_location
     for _ in range(UPKEEP_HISTORY_READS_MAX):
         data = await catalog.parts.files.fetch(location)
-        before = () if data is None else subject.facts(subject.decode(data, location)).previous_locations
-        if not before or before[0] == location:
+        log = () if data is None else subject.facts(subject.decode(data, location)).metadata_log
+        if not log or log[0]["metadata-file"] == location:
             break
-        known.update(before)
-        location = before[0]
+        known.update((one["metadata-file"], one["timestamp-ms"]) for one in log)
+        location = log[0]["metadata-file"]
     return known

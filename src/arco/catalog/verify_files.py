@@ -3,6 +3,9 @@
 What all snapshots name is looked at, each manifest once, some files at a time: memory does not grow with a table. Files of the
 table's own folder are looked up in one listing of it, as far as that is remembered; all others are asked for, side by side. That
 a file has the size its manifest says is all that is looked at inside it.
+
+Who lets snapshots expire may take their files away at once, while they are looked for. So what is missed counts only if the table
+still is what was looked at; else it is looked at again.
 """
 
 import asyncio
@@ -15,19 +18,21 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.spelling import spelled
 from arco.catalog.subject import Tables
 from arco.iceberg.metadata import TableMetadata
-from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput
+from arco.kernel.errors import ArcoError, AskOperator, CorruptObject, InvalidInput
 from arco.kernel.limits import VERIFY_FILES_LISTED_MAX, VERIFY_MANIFESTS_AHEAD_MAX, VERIFY_READ_AHEAD_MAX
 from arco.storage.findings import Progress, Report
 from arco.storage.paging import walk
 
 _RESTORE = "restore it from a backup or a copy of the root; or roll the table back to a snapshot that is whole"
 _SHOWN_MAX = 20
+_LOOKS_MAX = 3
 
 
 class FilesCheck:
     """One look at the files of some tables, by pointers that were read before."""
 
     def __init__(self, catalog: Catalog, report: Report, progress: Progress) -> None:
+        self._catalog = catalog
         self._ws = catalog.parts
         self._report = report
         self.progress = progress
@@ -35,13 +40,31 @@ class FilesCheck:
     async def check(self, entries: list[Entry], pointers: dict[str, Pointer]) -> None:
         wanted = [(entry, pointers[entry.uuid]) for entry in entries if entry.uuid in pointers]
         for done, (entry, pointer) in enumerate(wanted, 1):
+            self._report.take(await self._of(entry, pointer.metadata_location))
+            self.progress("files of tables", done, len(wanted))
+
+    async def _of(self, entry: Entry, location: str) -> Report:
+        found = Report()
+        for _ in range(_LOOKS_MAX):
+            found = Report()
             try:
-                location = pointer.metadata_location
                 metadata = Tables().decode(await self._ws.files.read(location), location)
             except ArcoError:
-                continue  # found and told where pointers are looked at
-            await _Table(self, entry, metadata).check()
-            self.progress("files of tables", done, len(wanted))
+                return found  # found and told where pointers are looked at
+            await _Table(FilesCheck(self._catalog, found, self.progress), entry, metadata).check()
+            now = location if found.clean else await self._location_now(entry, location)
+            if now == location:
+                return found
+            location = now
+        found.note(f"{spelled(entry.namespace, entry.name)} is changed all the time: verify again before you act on it")
+        return found
+
+    async def _location_now(self, entry: Entry, before: str) -> str:
+        try:
+            pointer = await self._ws.pointers.read(entry.uuid)
+        except AskOperator:
+            return before  # damaged since: whoever verifies next hears of it
+        return before if pointer is None else pointer.value.metadata_location
 
     async def fetch(self, location: str) -> bytes | None:
         return await self._ws.files.fetch(location)

@@ -43,6 +43,7 @@ _NUMBERS = (
     "last-partition-id",
     "default-sort-order-id",
 )
+_KEPT_BY_REFS = ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
 _OPTIONAL_NUMBERS = ("last-sequence-number", "next-row-id", "current-snapshot-id")
 _REQUIRED = frozenset({*_NUMBERS, "table-uuid", "location", "schema", "partition-spec"})
 
@@ -233,6 +234,14 @@ def _check(document: JsonObject) -> None:
         expect(type(document[key]) is dict, key)
     expect(all(type(value) is str for value in document["properties"].values()), "properties")
     expect(all(type(entry["timestamp-ms"]) is int for key in _TIMED for entry in document[key]), "a timestamp-ms")
+    expect(all(type(entry["metadata-file"]) is str for entry in document["metadata-log"]), "metadata-log")
+    for key in ("statistics", "partition-statistics"):
+        expect(all(type(entry["statistics-path"]) is str for entry in document[key]), key)
+        expect(all(type(entry["file-size-in-bytes"]) is int for entry in document[key]), key)
+    for snapshot in document["snapshots"]:
+        # What is null is not there: version 1 has snapshots without a summary, and the first has no parent.
+        expect(type(snapshot.get("summary") or {}) is dict, "summary of a snapshot")
+        expect(type(snapshot.get("parent-snapshot-id") or 0) is int, "parent-snapshot-id of a snapshot")
     _check_links(document)
 
 
@@ -240,6 +249,7 @@ def _check_links(document: JsonObject) -> None:
     snapshot_ids = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     for ref in document["refs"].values():
         expect(ref["snapshot-id"] in snapshot_ids and ref["type"] in {"branch", "tag"}, "refs")
+        expect(all(type(ref.get(key) or 0) is int for key in _KEPT_BY_REFS), "refs")
     current = document.get("current-snapshot-id", NO_SNAPSHOT)
     expect(current == document["refs"].get(MAIN, {"snapshot-id": NO_SNAPSHOT})["snapshot-id"], "current-snapshot-id")
     schema = find(document, "schemas", "schema-id", "current-schema-id", document["current-schema-id"])

@@ -43,6 +43,14 @@ class Report:
         """Whether this was found already."""
         return (code, subject) in self._told
 
+    def take(self, other: "Report") -> None:
+        """All that another look found."""
+        for one in other.findings:
+            self.find(one.code, one.subject, one.what, one.todo)
+        self.notes += other.notes
+        for word, number in other.counts.items():
+            self.count(word, number)
+
     def note(self, text: str) -> None:
         self.notes.append(text)
 

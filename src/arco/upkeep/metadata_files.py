@@ -7,7 +7,7 @@ its number and a hash of the request: only an attempt on a base that is long pas
 History is the table's own: the current file names those before it, and the oldest of them names those before itself. Where that
 trail ends, nothing is known and everything stays. So nothing is taken for garbage because a list was cut short (trap T20). A
 table that was registered may have lived elsewhere under other numbers: its files are left alone. So are those of a table that was
-unregistered: whoever has it now may write files of the same numbers.
+dropped or unregistered: that is how clients move a table, and whoever has it now may write files of the same numbers.
 """
 
 import re
@@ -20,7 +20,6 @@ from arco.catalog.standing import STARTED
 from arco.catalog.subject import Tables, Views
 from arco.kernel.errors import AskOperator, InvalidInput
 from arco.kernel.limits import UPKEEP_CLOCKS_S, UPKEEP_GRACE_S, UPKEEP_HISTORY_READS_MAX
-from arco.storage.cas import Held
 from arco.storage.port import Listed
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import YOUNG, Sweep
@@ -32,16 +31,14 @@ _FILE = re.compile(r"/([0-9]{5,20})-[0-9a-f]{32}(?:\.gz)?\.metadata\.json$")
 async def collect(sweep: Sweep) -> None:
     names = (await sweep.parts.tier1.current()).names
     places = Places(names, sweep.parts.locations)
-    entries = [*names.entries.values(), *(one.entry for one in names.dropped.values() if not one.unregistered)]
-    for entry in entries:
+    for entry in list(names.entries.values()):
         if entry.format is Format.ICEBERG:
-            await _collect(sweep, entry, places)
+            with sweep.apart(entry.full_name, "its files could not be looked at"):
+                await _collect(sweep, entry, places)
 
 
 async def _collect(sweep: Sweep, entry: Entry, places: Places) -> None:
-    pointer: Held[Pointer] | None = None
-    with sweep.apart():
-        pointer = await sweep.parts.pointers.read(entry.uuid)
+    pointer = await sweep.parts.pointers.read(entry.uuid)
     if pointer is None or pointer.value.created_by == STARTED:
         return
     folder = own_folder(sweep.parts, entry.uuid, pointer.value.metadata_location)

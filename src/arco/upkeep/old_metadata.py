@@ -27,7 +27,8 @@ async def collect(sweep: Sweep) -> None:
         if folder is None or table.pointer.value.created_by == STARTED:
             sweep.keep("its table lies elsewhere, or was registered: its files are left alone")
         elif Places(names, sweep.parts.locations).is_alone(folder, table.entry.uuid):
-            await _collect(sweep, table, folder)
+            with sweep.apart(table.name, "its files could not be looked at"):
+                await _collect(sweep, table, folder)
 
 
 async def _collect(sweep: Sweep, table: Maintained, folder: str) -> None:

@@ -1,6 +1,7 @@
 """Emptying a folder that belonged to one table: everything in it is looked at before the first object goes."""
 
 from arco.kernel.limits import UPKEEP_GRACE_S
+from arco.storage.paging import walk
 from arco.upkeep.places import Places, own_folder
 from arco.upkeep.sweep import YOUNG, Sweep
 
@@ -19,10 +20,9 @@ async def _empty(sweep: Sweep, folder: str, why: str) -> bool:
     The folder is walked twice, so that a table of millions of files is not held in memory.
     """
     young = 0
-    async for entry in sweep.files(folder):
+    async for entry in walk(sweep.store, folder):
         young += not sweep.is_older(entry, UPKEEP_GRACE_S)
     async for entry in sweep.files(folder):
-        sweep.tally.looked_at -= 1
         if sweep.is_older(entry, UPKEEP_GRACE_S):
             await sweep.remove(entry, why)
         else:

@@ -36,7 +36,8 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep(YOUNG)
         else:
             nameless = nameless or _Nameless(sweep, await sweep.names_after_boundary())
-            await nameless.collect(entry, key.table)
+            with sweep.apart(entry.key, "its folder could not be emptied"):
+                await nameless.collect(entry, key.table)
 
 
 class _Nameless:

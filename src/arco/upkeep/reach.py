@@ -52,7 +52,8 @@ class Folder:
 
 
 def _digest(inside: str) -> bytes:
-    return hashlib.blake2b(unquote(inside).encode(), digest_size=16).digest()
+    # Engines escape values of partitions in the names of folders, and whoever writes a location as a URL escapes that once more.
+    return hashlib.blake2b(unquote(unquote(inside)).encode(), digest_size=16).digest()
 
 
 class Reach:

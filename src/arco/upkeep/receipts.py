@@ -57,12 +57,14 @@ async def collect(sweep: Sweep) -> None:
 
 
 async def _told(sweep: Sweep) -> frozenset[str] | None:
-    """Receipts that are in the feed of events, brought up to date; None if nobody has ever asked for one."""
+    """Receipts that are in the feed of events, brought up to date; None if nobody has ever asked for one.
+
+    A dry run has told nothing, and says what is so once everything is.
+    """
     feed = Feed(sweep.parts)
-    if not (await feed.fed()).number:
+    if not (await feed.fed()).number or sweep.dry_run:
         return None
-    if not sweep.dry_run:
-        await feed.refresh()
+    await feed.refresh()
     folder = prefix_of(sweep.scope, "_catalog", "events")
     return frozenset(f"{folder}{name}" for name in (await feed.fed()).receipts)
 

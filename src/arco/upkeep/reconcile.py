@@ -24,6 +24,7 @@ from arco.upkeep.sweep import Sweep
 from arco.upkeep.versions import number_of
 
 _STALE_S = TRANSACTION_STALE_S + UPKEEP_CLOCKS_S
+_YOUNG_MS = UPKEEP_GRACE_S * 1000
 _DONE = b'{"format":"arco.upkeep_done","format_version":1}'
 
 
@@ -98,8 +99,7 @@ async def _missing(sweep: Sweep, entry: Entry, pointer: Pointer, since_ms: int) 
     for place, one in enumerate(logged):
         if one.at_ms < since_ms or await one.has_receipt(sweep):
             continue
-        is_young = sweep.now_ms - one.at_ms <= UPKEEP_GRACE_S * 1000
-        if is_young or any([await older.has_receipt(sweep) for older in logged[:place]]):
+        if await one.is_young(sweep) or any([await older.has_receipt(sweep) for older in logged[:place]]):
             missing.append(one.number)
     return missing
 
@@ -114,6 +114,14 @@ class _Logged:
 
     async def has_receipt(self, sweep: Sweep) -> bool:
         return await sweep.parts.receipts.exists(self.location, self.number, self.at_ms)
+
+    async def is_young(self, sweep: Sweep) -> bool:
+        """Whether its receipt is too young to be collected. A client whose clock is ahead takes the time of its table with it, so
+        the store is asked when the file was written."""
+        if sweep.now_ms - self.at_ms > _YOUNG_MS:
+            return False
+        written_ms = await sweep.parts.files.written_ms(self.location)
+        return written_ms is None or sweep.now_ms - written_ms <= _YOUNG_MS
 
 
 async def _logged(sweep: Sweep, entry: Entry, location: str) -> list[_Logged]:

@@ -27,7 +27,8 @@ async def collect(sweep: Sweep) -> None:
             sweep.keep("its client may still commit it")
         else:
             names = names or await sweep.names_after_boundary()
-            await _collect(sweep, entry, key, names)
+            with sweep.apart(entry.key, "its folder could not be emptied"):
+                await _collect(sweep, entry, key, names)
 
 
 async def _collect(sweep: Sweep, entry: Listed, key: StagedIntentKey, names: Names) -> None:

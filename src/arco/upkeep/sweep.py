@@ -26,13 +26,15 @@ from arco.kernel.retention import Retention
 from arco.kernel.scope import Scope
 from arco.storage.keys import Key, parse, prefix_of
 from arco.storage.paging import walk
-from arco.storage.port import Listed, ObjectInfo, ObjectStore
+from arco.storage.port import Listed, ObjectInfo, ObjectStore, is_key
 from arco.upkeep.report import Tally
 
 T = TypeVar("T")
 
 YOUNG = "younger than the grace"
 STRANGE = "no name that Arco gives"
+UNSPEAKABLE = "no name that an object can have in every store, such as one longer than a file's can be"
+FOLDER_MARK = "an empty object that stands for a folder, or was taken away meanwhile"
 LOOK = "run arco verify"
 
 
@@ -88,10 +90,20 @@ class Sweep:
             yield entry, key
 
     async def files(self, folder: str) -> AsyncIterator[Listed]:
-        """Everything in a folder that tables own, whatever it is called."""
+        """Everything in a folder that tables own, whatever it is called. What no folder could hold is counted and left alone.
+
+        Clients write such names on buckets: long values of partitions, for one. No object of Arco is asked for by one, to be
+        deleted neither, and who tried would come no further in any pass. Others make empty objects of folders, whose names end in
+        a slash: a listing shows them without it, and nothing has the name that it shows.
+        """
         async for entry in walk(self.store, folder):
             self.tally.looked_at += 1
-            yield entry
+            if not is_key(entry.key):
+                self.tally.keep(UNSPEAKABLE)
+            elif not entry.size_bytes and await self.store.head(entry.key) is None:
+                self.tally.keep(FOLDER_MARK)
+            else:
+                yield entry
 
     def age_s(self, entry: Listed | ObjectInfo) -> int:
         return max(0, self.now_ms - entry.modified_ms) // 1000

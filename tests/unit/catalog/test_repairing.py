@@ -84,6 +84,33 @@ async def test_a_receipt_is_not_made_up_for_a_commit_that_lost_its_swing():
 
 
 @story
+async def test_of_two_attempts_of_one_commit_the_receipt_is_that_of_the_file_they_share():
+    """The second adopted what the first had written before midnight, and said of it when it had computed its own."""
+    ground = UpkeepGround()
+    server = await grown(ground)
+    day_ms = 86_400_000
+    ground.clock.at_ms += day_ms - ground.clock.at_ms % day_ms - 60_000
+    slow = ground.server()
+    held = slow.line.delay("put", POINTER)
+    losing = await held.holds(slow.commit("a", "shared"))
+    held.fall_silent()
+    losing.cancel()
+    ground.later(700)
+    await ground.server().commit("a", "shared")
+    for label in ("after", "last"):
+        await server.commit("a", label)
+    await server.settle()
+    assert len({key[:40] for key, data in objects(ground, "/pending/").items() if b'"commit_number":6' in data}) == 2
+    before = objects(ground, RECEIPT)
+    (lost,) = [key for key, data in before.items() if b'"commit_number":6' in data]
+    await ground.store.delete(lost)
+    found = await repair(ground.server().catalog)
+    assert found.done == ("the receipt of commit 6 of db.a was written",)
+    assert objects(ground, RECEIPT).keys() == before.keys()
+    assert await findings(ground) == []
+
+
+@story
 async def test_a_gap_whose_commit_left_nothing_behind_stays_a_finding():
     ground = Ground()
     await grown(ground)

@@ -197,6 +197,12 @@ BROKEN = [
     {"properties": {"k": 1}},
     {"refs": {"b": {"snapshot-id": 1, "type": "branch"}}},
     {"current-snapshot-id": 99},
+    {"metadata-log": [{"timestamp-ms": 1}]},
+    {"metadata-log": [{"timestamp-ms": 1, "metadata-file": 5}]},
+    {"statistics": [{"snapshot-id": 1, "file-size-in-bytes": 1}]},
+    {"partition-statistics": [{"snapshot-id": 1, "statistics-path": "s3://b/x"}]},
+    {"snapshots": [{"snapshot-id": 1, "timestamp-ms": 1, "summary": 5}]},
+    {"snapshots": [{"snapshot-id": 1, "timestamp-ms": 1, "parent-snapshot-id": [1]}]},
 ]
 
 
@@ -204,6 +210,19 @@ BROKEN = [
 def test_metadata_that_contradicts_itself_is_a_corrupt_object(broken):
     with pytest.raises(CorruptObject):
         table.decode(json.dumps({**told(1).document, **broken}).encode(), FILE)
+
+
+@pytest.mark.parametrize("word", ["min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"])
+def test_what_a_ref_keeps_is_a_number_or_not_said(word):
+    document = commit(told(1), add_snapshot(1, 1, CREATED_MS), set_ref(1, "b")).document
+    for value, is_fine in ((7, True), (None, True), ("soon", False), ([1], False)):
+        refs = {**document["refs"], "b": {**document["refs"]["b"], word: value}}
+        data = json.dumps({**document, "refs": refs}).encode()
+        if is_fine:
+            assert table.decode(data, FILE).refs["b"][word] == value
+        else:
+            with pytest.raises(CorruptObject, match="refs"):
+                table.decode(data, FILE)
 
 
 def test_metadata_of_a_newer_format_is_never_guessed_at():

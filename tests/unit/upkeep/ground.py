@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from arco.kernel.errors import ArcoError
+from arco.storage.port import Object, ObjectInfo, Version
 from arco.upkeep.passes import jobs_named, upkeep_pass
 from arco.upkeep.report import Report
 from arco.upkeep.sweep import Setting
@@ -10,6 +11,18 @@ from unit.catalog.ground import Ground, Server
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
+
+
+def put_by_client(ground: "UpkeepGround", key: str) -> None:
+    """What a client writes to a bucket by itself, under a name of which Arco makes none."""
+    info = ObjectInfo(key, 4, Version("of a client"), ground.clock.now_ms())
+    ground.store._objects[key] = Object(info, b"rows")
+
+
+def mark_folder(ground: "UpkeepGround", folder: str) -> None:
+    """An empty object whose name ends in a slash, as a listing of a bucket shows it: without."""
+    info = ObjectInfo(folder, 0, Version("of a client"), ground.clock.now_ms())
+    ground.store._objects[f"{folder}/"] = Object(info, b"")
 
 
 class UpkeepGround(Ground):

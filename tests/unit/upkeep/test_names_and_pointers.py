@@ -16,10 +16,10 @@ from arco.kernel.ids import new_uuid7
 from arco.ledger.receipts import Source
 from arco.storage.port import Absent, Always
 from arco.upkeep.purging import purge
-from arco.upkeep.sweep import Setting
+from arco.upkeep.sweep import FOLDER_MARK, UNSPEAKABLE, Setting
 from stand_ins.hand_clock import HandClock
 from unit.catalog.ground import FIELD, MANIFEST, METADATA, NAMESPACE, POINTER, SCOPE, Server, story
-from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
+from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround, mark_folder, put_by_client
 
 FORBIDS = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
 ALLOWS = {"action": "remove-properties", "removals": ["gc.enabled"]}
@@ -378,6 +378,52 @@ async def test_a_purge_that_stopped_half_way_is_finished_by_the_next():
     await ground.upkeep("pointers")
     assert not ground.objects(f"-{uuid}/")
     assert ground.objects(f"{POINTER}{uuid}"), "the tombstone stays"
+
+
+@story
+async def test_of_two_purged_tables_the_second_goes_though_the_first_has_a_name_that_no_folder_could_hold():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    uuids = sorted([await dropped_for_good(server, "a"), await dropped_for_good(server, "b")])
+    folders = [key.partition("/metadata/")[0] for uuid in uuids for key in ground.objects(f"-{uuid}/")]
+    put_by_client(ground, f"{folders[0]}/data/at={'x' * 300}/a.parquet")
+    ground.later(8 * DAY_S)
+    await ground.upkeep("dropped")
+    report = (await ground.upkeep("pointers"))["pointers"]
+    assert (report.deleted, report.kept[UNSPEAKABLE]) == (2, 1)
+    assert not ground.objects(f"-{uuids[1]}/")
+
+
+@story
+async def test_of_two_purged_tables_the_second_goes_though_the_folder_of_the_first_cannot_be_listed():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    uuids = sorted([await dropped_for_good(server, "a"), await dropped_for_good(server, "b")])
+    ground.later(8 * DAY_S)
+    await ground.upkeep("dropped")
+    keeper = ground.server()
+    keeper.line.fail("list", f"-{uuids[0]}/")
+    report = (await ground.upkeep("pointers", by=keeper))["pointers"]
+    assert (report.deleted, len(report.trouble)) == (1, 1)
+    assert uuids[0] in report.trouble[0]
+    assert not ground.objects(f"-{uuids[1]}/")
+
+
+@story
+async def test_what_stands_for_a_folder_of_a_purged_table_is_not_said_to_go_in_every_pass():
+    """It was, and the ledger heard of it every quarter of an hour, for ever."""
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a")
+    uuid = await dropped_for_good(server, "a")
+    folder = ground.objects(f"-{uuid}/")[0].partition("/metadata/")[0]
+    mark_folder(ground, f"{folder}/data")
+    ground.later(8 * DAY_S)
+    for deleted in (1, 0, 0):
+        report = (await ground.upkeep("dropped", "pointers"))["pointers"]
+        assert (report.deleted, report.kept[FOLDER_MARK]) == (deleted, 1)
 
 
 @story

@@ -1,6 +1,12 @@
 """One object that cannot be read, or one table that cannot be written, keeps no other from its upkeep; and the pass says so."""
 
+import json
+from typing import Any
+
+import pytest
+
 from arco.storage.port import Always
+from arco.upkeep.jobs import JOBS
 from unit.catalog.ground import NAMESPACE, POINTER, story
 from unit.txn.test_rules_of_transactions import RECORD, labels, transact
 from unit.upkeep.ground import DAY_S, UpkeepGround
@@ -68,3 +74,64 @@ async def test_snapshots_of_other_tables_expire_beside_a_table_that_cannot_be_wr
     assert [len((await table.metadata()).snapshots) for table in tables] == [2, 1]
     assert report.changed == 1
     assert first.name in report.trouble[0]
+
+
+WRONG = (
+    {"metadata-log": [{"timestamp-ms": 1}]},
+    {"refs": {"b": {"snapshot-id": 1, "type": "branch", "max-ref-age-ms": "soon"}}},
+    {"snapshots": [{"snapshot-id": 1, "timestamp-ms": 1, "summary": 5}]},
+    {"snapshots": [{"snapshot-id": 1, "timestamp-ms": 1, "parent-snapshot-id": [1]}]},
+    {"statistics": [{"snapshot-id": 1}]},
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: next(iter(one)))
+def test_metadata_that_parses_and_makes_no_sense_ends_no_pass(wrong: dict[str, Any]):
+    """It ended the pass of its whole workspace, and every job after this one was never done again."""
+
+    @story
+    async def looked_at() -> None:
+        ground = UpkeepGround()
+        server = ground.server()
+        await server.found("a", "b")
+        for name in ("a", "b"):
+            table = Table(ground, server, name)
+            await table.set(maintenance_expire__snapshots_enabled="true", maintenance_orphan__files_enabled="true")
+            for number in (1, 2):
+                await table.publish(number)
+        _, base = await server.catalog.tables.load(NAMESPACE, "a")
+        refs = {**base.metadata.refs, **wrong.get("refs", {})}
+        document = {**base.metadata.document, **wrong, "refs": refs if "snapshots" not in wrong else {}}
+        if "snapshots" in wrong:
+            document["current-snapshot-id"] = -1
+        await ground.store.put(table.key(base.location), json.dumps(document).encode(), Always())
+        ground.later(30 * DAY_S)
+        reports = await ground.upkeep()
+        assert set(reports) == {job.kind for job in JOBS}
+        assert "cannot be read" in " ".join(reports["reconcile"].kept)
+        assert reports["snapshots"].changed == 1, "of the other table"
+
+    looked_at()
+
+
+@story
+async def test_the_files_of_one_table_that_cannot_be_listed_keep_no_other_from_its_upkeep():
+    ground = UpkeepGround()
+    server = ground.server()
+    await server.found("a", "b")
+    uuids = {name: (await server.load(name)).uuid for name in ("a", "b")}
+    for name in ("a", "b"):
+        table = Table(ground, server, name)
+        await table.set(write_metadata_previous__versions__max="1", write_metadata_delete__after__commit_enabled="true")
+        for number in range(3):
+            await table.set(last=str(number))
+        await ground.store.put(f"t/w/data/{name}-{uuids[name]}/metadata/00002-{'0' * 32}.metadata.json", b"{", Always())
+    ground.later(3 * DAY_S)
+    for job in ("metadata", "versions"):
+        for name in ("a", "b"):
+            keeper = ground.server()
+            keeper.line.fail("list", f"/{name}-{uuids[name]}/metadata/")
+            report = (await ground.upkeep(job, by=keeper))[job]
+            assert len(report.trouble) == 1
+            assert f"db.{name}" in report.trouble[0]
+            assert report.deleted, "of the other table"

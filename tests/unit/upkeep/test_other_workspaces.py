@@ -50,3 +50,28 @@ async def test_no_job_takes_files_of_a_table_that_another_workspace_made_whoever
     kept = ground.objects(f"-{uuid}/")
     await ground.upkeep("files", "metadata", "versions", "creations", by=elsewhere, asked=[uuid])
     assert ground.objects(f"-{uuid}/") == kept
+
+
+@story
+async def test_what_the_next_owner_of_a_dropped_table_commits_is_no_commit_that_never_happened():
+    """Clients move a table by a drop without purge and a registration elsewhere, where commits have the same numbers again."""
+    ground = UpkeepGround()
+    table = await maintained_table(ground)
+    for number in (1, 2, 3):
+        await table.publish(number)
+    location = (await table.server.catalog.tables.load(NAMESPACE, "a"))[1].location
+    await table.server.drop("a", "drop")
+    elsewhere = ground.server(LocationPolicy([_Listed("file:///lake", ground.store)]), scope=Scope.of("t", "other"))
+    await elsewhere.found()
+    await elsewhere.register("a", location, "register")
+    for label in ("one", "two"):
+        await elsewhere.commit("a", label)
+        await elsewhere.settle()
+    uuid = (await elsewhere.load("a")).uuid
+    kept = ground.objects(f"-{uuid}/")
+    for days in (2, 100):
+        ground.later(days * DAY_S)
+        await ground.upkeep()
+        await ground.upkeep(by=ground.server(scope=Scope.of("t", "other")))
+        assert (await elsewhere.load("a")).uuid == uuid
+        assert set(kept) <= set(ground.objects(f"-{uuid}/"))

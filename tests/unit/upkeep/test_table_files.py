@@ -3,10 +3,15 @@
 from typing import Any
 
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
 
 from arco.catalog.idempotency import RequestKey
 from arco.catalog.policy import LocationPolicy
 from arco.iceberg import requests
+from arco.iceberg.held_files import MadeFile
 from arco.kernel.entropy import SeededEntropy
 from arco.kernel.errors import OutcomeUnknown, RetryLater
 from arco.kernel.ids import RunId, TaskId, UlidSource
@@ -17,9 +22,11 @@ from arco.ledger.run_log import RunLog, write_plan
 from arco.ledger.run_outline import Outline
 from arco.storage.port import Always
 from arco.upkeep.passes import due, jobs_named, upkeep_pass
-from arco.upkeep.sweep import Setting
+from arco.upkeep.sweep import UNSPEAKABLE, Setting
+from arco_sim.manifests import manifest_list
+from fixtures.servo.deletes import DeletesWriter
 from unit.catalog.ground import FIELD, METADATA, NAMESPACE, POINTER, SCOPE, story
-from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
+from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround, put_by_client
 from unit.upkeep.table_ground import Table, maintained_table
 
 TASK, OTHER_TASK = TaskId(f"task_{1:016x}"), TaskId(f"task_{2:016x}")
@@ -93,6 +100,57 @@ async def test_the_files_of_every_snapshot_that_is_there_stay_whichever_branch_l
 
 
 @story
+async def test_files_of_deletes_and_statistics_that_the_table_names_stay():
+    """Positions and values of deleted rows, a deletion vector, and the statistics of a snapshot and of its partitions."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    metadata = await table.metadata()
+    place = metadata.location
+    kinds = (
+        (DataFileContent.POSITION_DELETES, FileFormat.PARQUET, "data/positions.parquet"),
+        (DataFileContent.EQUALITY_DELETES, FileFormat.AVRO, "data/values.avro"),
+        (DataFileContent.POSITION_DELETES, FileFormat.PUFFIN, "data/vectors.puffin"),
+    )
+    deletes = [await table.put(f"{place}/{name}") for _, _, name in kinds]
+    made = MadeFile(f"{place}/metadata/deletes-m0.avro")
+    with DeletesWriter(UNPARTITIONED_PARTITION_SPEC, Schema(), made, 1, "null") as writer:
+        for (content, form, _), path in zip(kinds, deletes, strict=True):
+            file = DataFile.from_args(
+                content=content,
+                file_path=path,
+                file_format=form,
+                partition=Record(),
+                record_count=1,
+                file_size_in_bytes=4,
+                equality_ids=[1] if content is DataFileContent.EQUALITY_DELETES else None,
+            )
+            writer.add(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=1, data_file=file))
+    listed = f"{place}/metadata/snap-1.avro"
+    await table.put(made.location, made.data)
+    await table.put(listed, manifest_list(listed, 1, None, 1, [writer.to_manifest_file()]))
+    snapshot = {
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": ground.clock.now_ms(),
+        "manifest-list": listed,
+        "summary": {"operation": "delete"},
+    }
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    statistics = [await table.put(f"{place}/metadata/{name}") for name in ("of-columns.puffin", "of-partitions.parquet")]
+    said = [{"snapshot-id": 1, "statistics-path": path, "file-size-in-bytes": 4} for path in statistics]
+    await table.update(
+        {"action": "add-snapshot", "snapshot": snapshot},
+        main,
+        {"action": "set-statistics", "statistics": {**said[0], "file-footer-size-in-bytes": 1, "blob-metadata": []}},
+        {"action": "set-partition-statistics", "partition-statistics": said[1]},
+    )
+    lost = await orphan(table)
+    ground.later(30 * DAY_S)
+    assert (await ground.upkeep("files"))["files"].deleted == 1
+    assert table.there([*deletes, *statistics, lost]) == [True] * 5 + [False]
+
+
+@story
 async def test_a_file_is_known_however_its_client_spells_the_root_and_special_characters():
     """A client may reach the same bucket under another name, and engines escape values of partitions."""
     ground = UpkeepGround()
@@ -103,6 +161,19 @@ async def test_a_file_is_known_however_its_client_spells_the_root_and_special_ch
     spelled = f"s3a://other-name//mnt/{folder}//data/at=2025-01-01%2010%3A00/x.parquet"
     await table.publish_naming(7, spelled)
     await table.put(stored)
+    ground.later(30 * DAY_S)
+    await ground.upkeep("files")
+    assert table.there([stored]) == [True]
+
+
+@story
+async def test_a_file_is_known_where_its_folder_is_escaped_and_its_location_a_url():
+    """The name on the store has a percent sign of its own: of the location that is another one."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    place = (await table.metadata()).location
+    stored = await table.put(f"{place}/data/at=2025-01-01%2010%3A00/x.parquet")
+    await table.publish_naming(7, f"{place}/data/at%3D2025-01-01%252010%253A00/x.parquet")
     ground.later(30 * DAY_S)
     await ground.upkeep("files")
     assert table.there([stored]) == [True]
@@ -480,6 +551,21 @@ def test_a_table_that_says_no_while_its_files_are_listed_is_left_alone(word: dic
         assert table.there([lost]) == [True]
 
     tell()
+
+
+@story
+async def test_a_name_that_no_folder_could_hold_keeps_nothing_else_from_going():
+    """Engines write such names on buckets, of long values of partitions: who tried to delete one came no further, ever again."""
+    ground = UpkeepGround()
+    table = await collected_table(ground)
+    lost = [await orphan(table, f"data/lost-{number}.parquet") for number in range(100)]
+    put_by_client(ground, f"{table.key((await table.metadata()).location)}/data/at={'x' * 300}/a.parquet")
+    ground.later(4 * DAY_S)
+    dry = (await ground.upkeep("files", dry_run=True))["files"]
+    report = (await ground.upkeep("files"))["files"]
+    assert (dry.deleted, report.deleted, report.trouble) == (100, 100, ())
+    assert report.kept[UNSPEAKABLE] == 1
+    assert table.there(lost) == [False] * 100
 
 
 @story

@@ -15,6 +15,7 @@ from arco.storage.keys import Domain
 from unit.catalog.ground import POINTER, RECEIPT, SCOPE, Server, story
 from unit.txn.test_rules_of_transactions import RECORD, Keys, labels, marks, transact
 from unit.upkeep.ground import DAY_S, HOUR_S, UpkeepGround
+from unit.upkeep.table_ground import Table
 
 
 async def bank(*tables: str) -> tuple[UpkeepGround, Server, Keys]:
@@ -186,6 +187,30 @@ async def test_a_commit_in_the_log_without_a_receipt_is_a_discrepancy_that_is_to
     del ground.store._objects[lost]
     report = (await ground.upkeep("reconcile"))["reconcile"]
     assert report.trouble == ("commit 1 of db.a is in its metadata log and has no receipt; run arco verify --deep",)
+
+
+@story
+async def test_receipts_that_were_collected_are_no_discrepancy_though_a_client_with_a_clock_ahead_took_its_table_with_it():
+    """The time of a table is never before its newest snapshot: for hours its commits looked younger than they were."""
+    ground, server, _ = await bank("a")
+    table = Table(ground, server)
+    update = await table.written(await table.metadata(), 1, None)
+    update["snapshot"]["timestamp-ms"] += 20 * HOUR_S * 1000
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
+    await table.update(update, main)
+    for label in ("one", "two"):
+        await server.commit("a", label)
+        await server.settle()
+    ground.later(HOUR_S)
+    lost = next(key for key in ground.objects(RECEIPT) if b'"commit_number":1' in ground.store._objects[key].data)
+    stored = ground.store._objects.pop(lost)
+    assert len((await ground.upkeep("reconcile"))["reconcile"].trouble) == 1, "nobody collected it so soon"
+    ground.store._objects[lost] = stored
+    ground.later(26 * HOUR_S)
+    for key in ground.objects(RECEIPT):
+        if b'"commit_number":3' not in ground.store._objects[key].data:
+            del ground.store._objects[key]  # as upkeep does once it is folded
+    assert (await ground.upkeep("reconcile"))["reconcile"].trouble == ()
 
 
 async def three_commits() -> tuple[UpkeepGround, list[str]]:

@@ -14,7 +14,7 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.model import Entry, Levels
 from arco.fold.spark_home import SparkHome
 from arco.fold.spark_threads import SparkThreads
-from arco.kernel.errors import ArcoError, CorruptObject, InvalidInput, NoSuchTable, NotFound
+from arco.kernel.errors import ArcoError, CorruptObject, Fenced, InvalidInput, NoSuchTable, NotFound
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
 from arco.ledger.run_entries import OnFailure, Trigger
@@ -114,7 +114,10 @@ class Maintenance:
                 about=MODE,
                 announce=lambda run: begun(run, plan, MODE, Trigger.MANUAL.value, self.by),
             )
-            started = await start_run(parts.tier1.store, parts.scope, plan, request, parts.clock, parts.entropy)
+            try:
+                started = await start_run(parts.tier1.store, parts.scope, plan, request, parts.clock, parts.entropy)
+            except Fenced:
+                continue  # it ended, and was purged
             if not started.log.state.is_finished:
                 return started
         return None

@@ -369,11 +369,17 @@ def place_of(file: DataFile) -> str:
 
 
 def small_manifests(manifests: Iterable[ManifestFile], size_bytes: int) -> list[ManifestFile]:
-    """Manifests of data that are much smaller than they should be, where one of their spec is not alone."""
+    """Manifests of data that are much smaller than they should be, where one of their spec is not alone.
+
+    One that is full of entries is as large as it gets, however few bytes they take: merged again it would come to the same.
+    """
     small = [
         one
         for one in manifests
-        if one.content == ManifestContent.DATA and one.manifest_length < size_bytes * SMALL_SHARE and _has_live(one)
+        if one.content == ManifestContent.DATA
+        and one.manifest_length < size_bytes * SMALL_SHARE
+        and _has_live(one)
+        and not _is_full(one)
     ]
     count = Counter(one.partition_spec_id for one in small)
     return [one for one in small if count[one.partition_spec_id] > 1]
@@ -395,6 +401,11 @@ def _refuse_other_formats(table: TableMetadata, change: Change) -> None:
 
 def _has_live(manifest: ManifestFile) -> bool:
     return manifest.has_added_files() or manifest.has_existing_files()
+
+
+def _is_full(manifest: ManifestFile) -> bool:
+    live = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+    return live >= _ENTRIES_PER_MANIFEST * SMALL_SHARE
 
 
 def _merged(

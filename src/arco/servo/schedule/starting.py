@@ -33,7 +33,7 @@ from arco.servo.schedule.envelopes import EnvelopeKeys
 from arco.servo.schedule.open_runs import OpenRun, OpenRunsNote
 from arco.servo.schedule.outbox import named
 from arco.servo.schedule.seals import need_sealed_plan, sealed_beginning, sealed_plan
-from arco.storage.keys import RunRequestKey
+from arco.storage.keys import RunClosedKey, RunRequestKey
 from arco.storage.port import Absent, Landed, Lost, ObjectStore, Unknown
 from arco.storage.readback import put_settled
 
@@ -105,8 +105,10 @@ async def start_run(
     """
     run = RunId(UlidSource(clock, entropy).next())
     if request.idempotency_key is not None:
-        run = await _run_of(store, scope, run, request, clock, entropy)
+        fresh, run = run, await _run_of(store, scope, run, request, clock, entropy)
         reach("run.key_bound")
+        if run != fresh:
+            await _refuse_deleted(store, scope, run)
     stored, _ = await asyncio.gather(
         write_plan(store, scope, run, sealed_plan(request.keys, scope, str(run), plan).encode(), clock, entropy),
         note_run(store, scope, run, plan, request, clock, entropy),
@@ -190,6 +192,12 @@ async def _run_of(
     if found is None:
         raise OutcomeUnknown("the key of this run was taken and is gone")
     return _meant(name, found.data, request)
+
+
+async def _refuse_deleted(store: ObjectStore, scope: Scope, run: RunId) -> None:
+    """Before anything is written into its place: who came next would find a run that has begun."""
+    if await store.head(str(RunClosedKey(scope, run))) is not None:
+        raise Fenced(f"run {run} was deleted", hint="start a new run, with a new key")
 
 
 def _key_name(scope: Scope, request: RunRequest) -> str:

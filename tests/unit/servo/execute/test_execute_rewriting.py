@@ -10,6 +10,7 @@ from arco.catalog.catalog import Catalog
 from arco.catalog.policy import LocationPolicy
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput, PartitionsTouched
+from arco.servo.execute import snapshots
 from arco.servo.execute.located import read_located
 from arco.servo.execute.publish import Publisher
 from arco.servo.execute.rewriting import manifests_to_merge, refuse_other_formats, target_bytes
@@ -134,6 +135,23 @@ def test_manifests_are_merged_up_to_the_size_that_the_table_asks_for(lake: Lake)
     (small,) = {len(lake.run(read_located(lake.catalog.parts, path))) // 1000 for path in manifests(lake)}
     lake.publish("t", table, (), MergeManifests((small + 1) * 1000 * 2))
     assert 1 < len(manifests(lake)) < 4
+
+
+def test_manifests_that_are_full_of_entries_are_not_merged_again_and_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of many files was rewritten by every call of `arco maintain`, to the same manifests."""
+    monkeypatch.setattr(snapshots, "_ENTRIES_PER_MANIFEST", 2)
+    lake.create("t", SCHEMA)
+    table = appended(lake, 11)
+    lake.publish("t", table, (), MergeManifests(8 * MIB))
+    merged = lake.load("t")
+    found = lake.run(Publisher(lake.catalog)._files.manifests(state_of(merged)))
+    assert [one.existing_files_count for one in found] == [2, 2, 2, 2, 2, 1]
+    assert manifests_to_merge(merged, found, 2) == ()
+    after = appended(lake, 1, first=11)
+    found = lake.run(Publisher(lake.catalog)._files.manifests(state_of(after)))
+    assert len(manifests_to_merge(after, found, 2)) == 2, "what is left, and what came since"
 
 
 def test_few_manifests_are_left_alone(lake: Lake) -> None:

@@ -4,14 +4,15 @@
     commits      of one table by their numbers, none left out; of one transaction together, at one place
     between them by time, and what makes a table comes before the commits of it
 
-A commit waits as long as the one before it may still turn up, and a transaction until all of its parts have. What waits holds up
-what comes after it, and nothing else. What is behind the last commit told of its table is no news, but for a gap: a number that
-was passed because its receipt was lost or could not be read. What must never enter: how anything was found, and what an event
-says.
+A commit waits as long as the one before it may still turn up, and a transaction as long as one of its parts may. What waits holds
+up what comes after it, and nothing else. What is behind the last commit told of its table is no news, but for a gap: a number
+that was passed because its receipt was lost or could not be read. What must never enter: how anything was found, and what an
+event says.
 """
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -37,7 +38,8 @@ Item = Commit | Together
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look found. `confirmed` are receipts whose predecessors would have been found, if they were there.
+    """What a look found. `confirmed` are receipts whose predecessors, and the other parts of whose transactions, would have been
+    found if they were there.
 
     `parts` has what the record of each transaction says; a transaction that is not in it cannot be told yet. None: the record is
     gone, and what was found is all there is.
@@ -123,15 +125,29 @@ def incomplete(found: Found) -> dict[str, frozenset[Part]]:
     return {transaction: parts for transaction, parts in missing.items() if parts}
 
 
+def completed(found: Found, unsure: AbstractSet[str], unreadable: AbstractSet[str]) -> dict[str, Receipt]:
+    """The receipts for which everything was done that what they wait for turns up.
+
+    `unsure` are tables whose last swing is not known, `unreadable` transactions of which nobody knows what their parts are.
+    """
+    waiting = {one for one, parts in incomplete(found).items() if any(part.table_uuid in unsure for part in parts)}
+    return {
+        name: one
+        for name, one in found.receipts.items()
+        if one.table_uuid not in unsure and one.commit.transaction not in waiting | unreadable
+    }
+
+
 def _complete(found: Found) -> list[Together]:
-    groups: dict[str, list[Receipt]] = {}
+    groups: dict[str, dict[str, Receipt]] = {}
     for name, receipt in found.receipts.items():
-        groups.setdefault(receipt.commit.transaction or name, []).append(receipt)
-    missing = incomplete(found)
+        groups.setdefault(receipt.commit.transaction or name, {})[name] = receipt
+    # What would have been found by now is lost, or cannot be read: the others are told without it.
+    missing = {group for group in incomplete(found) if not found.confirmed.issuperset(groups.get(group, ()))}
     return [
-        Together(tuple(sorted(some, key=lambda one: one.table_uuid)))
+        Together(tuple(sorted(some.values(), key=lambda one: one.table_uuid)))
         for group, some in groups.items()
-        if group not in missing and (some[0].commit.transaction is None or group in found.parts)
+        if group not in missing and (group in some or group in found.parts)
     ]
 
 

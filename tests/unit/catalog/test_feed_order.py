@@ -1,8 +1,9 @@
 """In which order changes are told: what waits, what does not, and what comes before what."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from arco.catalog.feed_order import Found, Together, arranged, gaps_after, is_past
+from arco.catalog.feed_order import Found, Together, arranged, completed, gaps_after, is_past
 from arco.catalog.manifest import Commit
 from arco.catalog.model import Entry, Format, Kind
 from arco.catalog.operations import Create, Drop
@@ -141,3 +142,21 @@ def test_commits_come_by_number_also_across_one_that_is_lost() -> None:
     assert told(Found((), late), {A: 7}) == ["a3", "a4", "a8"]
     found = named(receipt(A, 3, at_ms=1), receipt(A, 1, at_ms=2))
     assert told(Found((), found, frozenset(found)), {A: 0}) == ["a1", "a3"]
+
+
+def test_a_part_that_is_certain_not_to_turn_up_holds_the_others_up_no_longer() -> None:
+    one, two = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t")
+    there = named(one, receipt(A, 2), receipt(C, 1))
+    found = Found((), there, frozenset(there), {"t": parts(one, two)})
+    assert told(found, {A: 0, B: 0, C: 0}) == ["a1", "a2", "c1"]
+    only_one_was_waited_for = replace(found, confirmed=frozenset(named(receipt(A, 2), receipt(C, 1))))
+    assert told(only_one_was_waited_for, {A: 0, B: 0, C: 0}) == ["c1"]
+
+
+def test_what_waits_for_a_table_or_a_record_that_cannot_be_read_goes_on_waiting() -> None:
+    one, two, three = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t"), receipt(C, 1)
+    found = Found((), named(one, three), parts={"t": parts(one, two)})
+    assert completed(found, set(), set()) == named(one, three)
+    assert completed(found, {B}, set()) == named(three)
+    assert completed(found, {C}, set()) == named(one)
+    assert completed(found, set(), {"t"}) == named(three)

@@ -32,6 +32,7 @@ from arco.catalog.feed_order import (
     incomplete,
     is_gap,
     is_past,
+    unmade,
 )
 from arco.catalog.feed_pages import Fed, FeedPage, FeedPages, size_of
 from arco.catalog.manifest import Commit
@@ -143,8 +144,20 @@ class Feed:
                 return
 
     async def _find(self, fed: Fed) -> tuple[Found, bool]:
-        """What is in no page yet, and whether that is all."""
-        full = self._full_look_is_due()
+        """What is in no page yet, and whether that is all.
+
+        A table that a transaction made is told by its first receipt. Others may have written that since we looked, and what
+        became of its name is there at once: so we look again.
+        """
+        found, is_all = await self._found(fed, full=self._full_look_is_due())
+        made = unmade(found, fed.tables) if is_all else set()
+        if not made:
+            return found, is_all
+        await self._ensure_last(made)
+        self._listed_s = None
+        return await self._found(fed, full=False)
+
+    async def _found(self, fed: Fed, *, full: bool) -> tuple[Found, bool]:
         receipts = await self._news(fed, full=full)
         found = Found((), receipts, parts=await self._parts(receipts, full=full))
         if not self._is_whole(found, fed):

@@ -1,11 +1,17 @@
-"""Transactions in the feed of events: beside damage."""
+"""Transactions in the feed of events: beside damage, and beside what becomes of the names of tables that they made."""
 
 from typing import Any
 
 from arco.catalog.feed import Feed
+from arco.catalog.idempotency import RequestKey
+from arco.catalog.manifest import Author
+from arco.kernel.limits import FEED_LIST_S
 from arco.storage.port import Always
-from unit.catalog.ground import Ground, Server, story
+from unit.catalog.ground import NAMESPACE, Ground, Server, story
+from unit.txn.test_creations import created
 from unit.txn.test_rules_of_transactions import ground_of, marks, transact
+
+ALONE = RequestKey("by itself", "any", "0", durable=False)
 
 
 async def told(feed: Feed) -> list[tuple[str, str]]:
@@ -76,3 +82,31 @@ async def test_a_pointer_that_cannot_be_read_holds_up_its_own_table_and_what_bec
     assert [name for said, name in await told_by_another(ground) if said == "update-table"] == ["c"]
     await ground.store.put(pointer, whole, Always())
     assert sorted(name for said, name in await told_by_another(ground) if said == "update-table") == ["a", "b", "c"]
+
+
+@story
+async def test_a_table_is_told_as_made_before_it_is_told_as_dropped_whatever_the_clocks_say():
+    ground, one, two, keys = await ground_of("a")
+    ground.clock.at_ms += 60_000
+    await transact(one, keys.next(), created(one, "new"), *marks("x", "a"))
+    await one.settle()
+    ground.clock.at_ms -= 60_000
+    await two.catalog.tables.drop(NAMESPACE, "new", purge=False, key=ALONE, author=Author())
+    happened = await told_by_another(ground)
+    assert happened.index(("create-table", "new")) < happened.index(("drop-table", "new"))
+
+
+@story
+async def test_a_table_is_told_as_made_before_its_new_name_though_another_server_made_it_since_the_last_listing():
+    ground, one, two, keys = await ground_of("a")
+    feed = Feed(two.catalog.parts)
+    assert await told(feed) == [("create-table", "a")]
+    await transact(one, keys.next(), created(one, "new"), *marks("x", "a"))
+    await one.settle()
+    await one.catalog.tables.rename((NAMESPACE, "new"), (NAMESPACE, "newer"), ALONE, Author())
+    await one.settle()
+    assert (await told(feed))[-1] == ("rename-table", "new")
+    ground.clock.elapsed_s += FEED_LIST_S
+    happened = await told(feed)
+    assert sorted(happened[1:3]) == [("create-table", "new"), ("update-table", "a")]
+    assert happened[3:] == [("rename-table", "new")]

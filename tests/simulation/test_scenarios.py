@@ -1,10 +1,13 @@
 """Every scenario holds under many seeds, under every single fault, and replays alike."""
 
+import asyncio
+
 import pytest
 
 from arco.kernel.errors import RetryLater
 from arco.storage.port import Absent, Landed
 from arco_sim.crashpoints import pair_plans, pairs, singles
+from arco_sim.faults import Fault
 from arco_sim.runner import replays_alike, run_seed, shrink
 from arco_sim.scenario import Scenario, violate
 from arco_sim.scenarios.one_transaction import OneTransaction
@@ -142,3 +145,59 @@ class _Doubtful:
         numbers = [entry.key.split("/")[1] for entry in page.entries]
         if len(numbers) != len(set(numbers)):
             violate(world, "I2 nothing happens twice", "a number was written twice")
+
+
+def test_nobody_begins_again_beside_those_who_judge() -> None:
+    """An actor may die of what it has left to do when its work is done, and be the last of all."""
+    left = _LeftOver()
+    result = run_seed(left, 1, plan={0: Fault.CRASH_AFTER})
+    assert not result.failed
+    assert left.lives == 1
+
+
+def test_who_begins_again_before_the_end_is_waited_for() -> None:
+    left = _LeftOver(others_work_s=5.0)
+    assert not run_seed(left, 1, plan={0: Fault.CRASH_AFTER}).failed
+    assert left.lives == 2
+
+
+def test_who_crashes_at_two_steps_at_once_is_waited_for_in_both_of_the_lives_that_follow() -> None:
+    left = _LeftOver(others_work_s=5.0, writes=2)
+    assert not run_seed(left, 1, plan={0: Fault.CRASH_AFTER, 1: Fault.CRASH_AFTER}).failed
+    assert left.lives == 3
+
+
+class _LeftOver:
+    """An actor that writes something behind its work, and judges who look whether it still works."""
+
+    name = "left_over"
+    promise = "nobody works any more when it is judged"
+    profile = SCENARIOS["cas_counter"].profile
+    faults = SCENARIOS["cas_counter"].faults
+
+    def __init__(self, others_work_s: float = 0.0, writes: int = 1) -> None:
+        self._others_work_s = others_work_s
+        self._writes = writes
+        self.lives = self._at_work = 0
+
+    async def prepare(self, world, env):
+        """Nothing is there at first."""
+
+    def start(self, world, *, small):
+        world.spawn("one", self._work)
+        world.spawn("other", lambda env: env.clock.sleep(self._others_work_s))
+
+    async def _work(self, env):
+        self.lives += 1
+        puts = [env.store.put(f"t/{number}", b"x", Absent()) for number in range(self._writes)]
+        self._behind = [asyncio.ensure_future(put) for put in puts]
+        if self.lives > 1:
+            self._at_work += 1
+            await env.clock.sleep(20.0 if self.lives == self._writes + 1 else 1.0)
+            self._at_work -= 1
+
+    async def verify(self, world, env):
+        at_first = self._at_work
+        await env.clock.sleep(10.0)
+        if at_first or self._at_work:
+            violate(world, "NOBODY_WORKS", "somebody works beside the judges")

@@ -42,6 +42,9 @@ from arco.storage.keys import CatalogCommitKey
 from arco.storage.port import Absent, Landed, Lost, Unknown
 from arco.storage.readback import pause_s, put_settled
 
+_ARCO = Author("arco")
+"""Nobody asked for it."""
+
 Need = Callable[[Draft], None]
 """What has to hold of the state that an operation is tried on, beside what applying it asks for. Raises why it does not."""
 
@@ -112,24 +115,28 @@ class Committer:
 
     async def bring_in_names(self) -> None:
         """Commit what was decided of names that transactions keep: whoever commits one of them takes all the others along."""
-        for operation in (await self._decided_names())[:1]:
+        for operation, author in (await self._decided_names())[:1]:
             with suppress(Conflict):
-                await self.submit(operation, since=self._tier1.seen.sequence)
+                await self.submit(operation, since=self._tier1.seen.sequence, author=author)
 
-    async def _decided_names(self) -> list[Confirm | Release]:
-        """What is to be done with the names that transactions keep. One that is still undecided stays, until it is stale."""
-        due: list[Confirm | Release] = []
+    async def _decided_names(self) -> list[tuple[Confirm | Release, Author]]:
+        """What is to be done with the names that transactions keep, and who asked for it: a table is of whoever sent the
+        transaction, whoever gives it its name. One that is still undecided stays, until it is stale.
+        """
+        due: list[tuple[Confirm | Release, Author]] = []
         sent_back: dict[str, bool] = {}
         for reservation, record in await self._tier1.kept_names():
             if record is not None and record.value.names(reservation.part()):
-                due.append(Confirm(key_hash=_reservation_key("confirm", reservation), reservation=reservation))
+                confirmed = Confirm(key_hash=_reservation_key("confirm", reservation), reservation=reservation)
+                due.append((confirmed, Author(record.value.principal)))
                 continue
             if record is not None and record.value.may_decide(reservation.attempt):
                 if reservation.tx_id not in sent_back:
                     sent_back[reservation.tx_id] = await self._sent_back_if_stale(record)
                 if not sent_back[reservation.tx_id]:
                     continue
-            due.append(Release(key_hash=_reservation_key("release", reservation), reservation=reservation))
+            released = Release(key_hash=_reservation_key("release", reservation), reservation=reservation)
+            due.append((released, _ARCO))
         return due
 
     async def _sent_back_if_stale(self, record: Held[Record]) -> bool:
@@ -175,7 +182,7 @@ class Committer:
                 await self._tier1.reread()
             await self._make_room()
             # Before anything else: what is decided of a name is true already, whoever asks for it now.
-            group = [*(self._own(operation) for operation in await self._decided_names()), *group]
+            group = [*(self._own(operation, author) for operation, author in await self._decided_names()), *group]
             trial = await self._try(group)
             if trial.refused and attempt == 0 and not await self._tier1.is_stored(trial.seen):
                 continue
@@ -191,11 +198,11 @@ class Committer:
             # Every swing is known to have been lost. No refusal: nothing is wrong with the request, and nothing to remember.
             _refuse(waiting, RetryLater("the catalog was changed by others all the time"))
 
-    def _own(self, operation: Operation) -> _Waiting:
+    def _own(self, operation: Operation, author: Author) -> _Waiting:
         """An operation of our own, beside those that somebody waits for."""
         settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         settled.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return _Waiting(operation, self._tier1.seen.sequence, Author("arco"), settled)
+        return _Waiting(operation, self._tier1.seen.sequence, author, settled)
 
     async def _try(self, group: list[_Waiting]) -> _Trial:
         """Try each in turn on the state that is known. What is in the chain already is settled and left out."""

@@ -21,18 +21,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name, mentioned
-from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, gaps_after, incomplete, is_gap, is_past
+from arco.catalog.feed_order import (
+    Found,
+    Item,
+    Together,
+    arranged,
+    by_number,
+    completed,
+    gaps_after,
+    incomplete,
+    is_gap,
+    is_past,
+    unmade,
+)
 from arco.catalog.feed_pages import Fed, FeedPage, FeedPages, size_of
 from arco.catalog.manifest import Commit
 from arco.catalog.past_names import forgotten, pasts_of
-from arco.catalog.transaction_records import Part, Status
+from arco.catalog.transaction_records import Part, Record, Status
 from arco.catalog.untold import Mark, NameChain, Untold
 from arco.catalog.workspace import Workspace
 from arco.iceberg import metadata_file
 from arco.iceberg.differences import table_updates, view_updates
 from arco.kernel.clock import utc_date
 from arco.kernel.crash_points import reach
-from arco.kernel.errors import AskOperator, FixRequest, OutcomeUnknown
+from arco.kernel.errors import (
+    ArcoError,
+    AskOperator,
+    CorruptObject,
+    FixRequest,
+    InvalidInput,
+    OutcomeUnknown,
+    UnknownFormat,
+)
 from arco.kernel.kept import Kept
 from arco.kernel.limits import (
     FEED_CHECKPOINT_PAGES_MAX,
@@ -50,6 +70,7 @@ from arco.kernel.limits import (
     FOLD_READS_MAX,
 )
 from arco.ledger.receipts import Receipt, decode_receipt
+from arco.storage.cas import Held
 from arco.storage.keys import Phase, prefix_of
 from arco.storage.paging import walk
 from arco.storage.port import Landed, Lost
@@ -70,6 +91,8 @@ class Feed:
         self._chain = NameChain(self._store, workspace.scope, workspace.clock, workspace.entropy)
         self._fed: Fed | None = None
         self._read: dict[str, Receipt] = {}
+        self._unreadable: set[str] = set()
+        """Transactions whose records are damaged, or of a later version: they wait, and what comes after them."""
         self._remembered: Kept[int, FeedPage] = Kept(
             bytes_max=FEED_PAGES_REMEMBERED_BYTES_MAX, things_max=FEED_PAGES_REMEMBERED_MAX
         )
@@ -121,12 +144,24 @@ class Feed:
                 return
 
     async def _find(self, fed: Fed) -> tuple[Found, bool]:
-        """What is in no page yet, and whether that is all."""
-        full = self._full_look_is_due()
+        """What is in no page yet, and whether that is all.
+
+        A table that a transaction made is told by its first receipt. Others may have written that since we looked, and what
+        became of its name is there at once: so we look again.
+        """
+        found, is_all = await self._found(fed, full=self._full_look_is_due())
+        made = unmade(found, fed.tables) if is_all else set()
+        if not made:
+            return found, is_all
+        await self._ensure_last(made)
+        self._listed_s = None
+        return await self._found(fed, full=False)
+
+    async def _found(self, fed: Fed, *, full: bool) -> tuple[Found, bool]:
         receipts = await self._news(fed, full=full)
         found = Found((), receipts, parts=await self._parts(receipts, full=full))
         if not self._is_whole(found, fed):
-            await self._complete(found, fed)
+            receipts = completed(found, await self._complete(found, fed), self._unreadable)
             again = await self._news(fed, full=True)
             found = Found((), again, frozenset(receipts), await self._parts(again, full=True))
         # After the receipts: what made a table that has commits is among the names then.
@@ -141,8 +176,8 @@ class Feed:
         """Whether nothing of what was found waits for something that was not."""
         there, some = by_number(found.receipts), found.receipts.values()
         gaps = any(is_gap(one, there, fed.tables) for one in some)
-        open_ones = any(one.commit.transaction not in found.parts for one in some if one.commit.transaction is not None)
-        return not gaps and not open_ones and not incomplete(found)
+        transactions = {one.commit.transaction for one in some if one.commit.transaction is not None}
+        return not gaps and transactions <= found.parts.keys() | self._unreadable and not incomplete(found)
 
     async def _news(self, fed: Fed, *, full: bool) -> dict[str, Receipt]:
         """Receipts that nobody was told of. One that was written again counts as told, so that upkeep collects it again."""
@@ -211,18 +246,29 @@ class Feed:
     async def _parts(self, receipts: dict[str, Receipt], *, full: bool) -> dict[str, frozenset[Part] | None]:
         """What the records of the transactions say, of those that were found."""
         wanted = sorted({one.commit.transaction for one in receipts.values() if one.commit.transaction is not None})
-        records = await asyncio.gather(*(self._ws.records.read(one) for one in wanted))
+        records = await asyncio.gather(*map(self._record, wanted))
         parts: dict[str, frozenset[Part] | None] = {}
+        self._unreadable = set()
         for transaction, held in zip(wanted, records, strict=True):
-            if held is not None and held.value.status is Status.COMMITTED:
+            if isinstance(held, ArcoError):
+                log.error("%s: %s", held.code, held.one_line())
+                self._unreadable.add(transaction)
+            elif held is not None and held.value.status is Status.COMMITTED:
                 parts[transaction] = held.value.changes
             elif held is None and full:
                 # A record goes long after its receipts were written: all of them were found.
                 parts[transaction] = None
         return parts
 
-    async def _complete(self, found: Found, fed: Fed) -> None:
-        """Write the receipts that a dead process left unwritten and others wait for: of parts of transactions, of groups.
+    async def _record(self, transaction: str) -> Held[Record] | ArcoError | None:
+        try:
+            return await self._ws.records.read(transaction)
+        except (CorruptObject, InvalidInput, UnknownFormat) as error:
+            return error
+
+    async def _complete(self, found: Found, fed: Fed) -> set[str]:
+        """Write the receipts that a dead process left unwritten and others wait for: of parts of transactions, of groups. The
+        tables of which that cannot be done.
 
         Those of a group are written side by side, so a commit may have its receipt before the one that it stands behind. Both are
         of their table's last swing then, and the pointer says all of them.
@@ -230,10 +276,21 @@ class Feed:
         there = by_number(found.receipts)
         tables = {part.table_uuid for parts in incomplete(found).values() for part in parts}
         tables |= {one.table_uuid for one in found.receipts.values() if is_gap(one, there, fed.tables)}
+        return await self._ensure_last(tables)
+
+    async def _ensure_last(self, tables: set[str]) -> set[str]:
+        """The receipts of the last swings of some tables. Returns the tables whose pointers cannot be read."""
+        unsure: set[str] = set()
         for uuid in sorted(tables):
-            pointer = await self._ws.pointers.read(uuid)
+            try:
+                pointer = await self._ws.pointers.read(uuid)
+            except (CorruptObject, UnknownFormat) as error:
+                log.error("%s: %s", error.code, error.one_line())  # noqa: TRY400 - the feed goes on without it
+                unsure.add(uuid)
+                continue
             if pointer is not None:
                 await self._ws.receipts.ensure_published(pointer.value)
+        return unsure
 
     # Writing
 

@@ -4,19 +4,21 @@
     commits      of one table by their numbers, none left out; of one transaction together, at one place
     between them by time, and what makes a table comes before the commits of it
 
-A commit waits as long as the one before it may still turn up, and a transaction until all of its parts have. What waits holds up
-what comes after it, and nothing else. What is behind the last commit told of its table is no news, but for a gap: a number that
-was passed because its receipt was lost or could not be read. What must never enter: how anything was found, and what an event
-says.
+A commit waits as long as the one before it may still turn up, and a transaction as long as one of its parts may. What waits holds
+up what comes after it, and nothing else. A table that a transaction made is told with it: what became of its name comes after
+that, unless the transaction has to wait. What is behind the last commit told of its table is no news, but for a gap: a number
+that was passed because its receipt was lost or could not be read. What must never enter: how anything was found, and what an
+event says.
 """
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from arco.catalog.manifest import Commit
-from arco.catalog.operations import Create, Drop
+from arco.catalog.operations import Confirm, Create, Drop
 from arco.catalog.transaction_records import Part
 from arco.ledger.receipts import Receipt
 
@@ -37,7 +39,8 @@ Item = Commit | Together
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look found. `confirmed` are receipts whose predecessors would have been found, if they were there.
+    """What a look found. `confirmed` are receipts whose predecessors, and the other parts of whose transactions, would have been
+    found if they were there.
 
     `parts` has what the record of each transaction says; a transaction that is not in it cannot be told yet. None: the record is
     gone, and what was found is all there is.
@@ -52,12 +55,24 @@ class Found:
 def arranged(found: Found, last: Mapping[str, int]) -> list[Item]:
     """What can be told now, in order. `last` is the number of each table's last commit that was told."""
     ready: list[Item] = [*found.names, *_complete(found)]
-    after = _successors(ready, found)
+    held, firm, makings = _held(ready, found, last), _successors(ready, found), _makings(ready, found)
+    order = _in_turn(ready, held, firm, makings)
+    if not makings or len(order) == len(ready):
+        return order
+    # A transaction that cannot be told yet does not hold up the names: there are many, and it may wait for long.
+    without = _in_turn(ready, held, firm)
+    return order if len(order) == len(without) else without
+
+
+def _in_turn(ready: Sequence[Item], held: set[int], *afters: Mapping[int, Sequence[int]]) -> list[Item]:
+    """What does not wait, by time. Each of `afters` says what comes after what, by place."""
+    after: dict[int, list[int]] = {}
     waiting = dict.fromkeys(range(len(ready)), 0)
-    for places in after.values():
-        for place in places:
-            waiting[place] += 1
-    held = _held(ready, found, last)
+    for some in afters:
+        for earlier, places in some.items():
+            after.setdefault(earlier, []).extend(places)
+            for later in places:
+                waiting[later] += 1
     # Of two at one time names come first, and then what was found first.
     free = [(ready[place].at_ms, place) for place in waiting if not waiting[place] and place not in held]
     heapq.heapify(free)
@@ -70,6 +85,12 @@ def arranged(found: Found, last: Mapping[str, int]) -> list[Item]:
             if not waiting[one] and one not in held:
                 heapq.heappush(free, (ready[one].at_ms, one))
     return order
+
+
+def unmade(found: Found, last: Mapping[str, int]) -> set[str]:
+    """The tables that transactions made, whose names were found, and whose making was neither told nor found."""
+    there = by_number(found.receipts)
+    return {uuid for one in found.names for uuid in _confirmed(one) if uuid not in last and (uuid, 0) not in there}
 
 
 def is_gap(receipt: Receipt, there: Mapping[tuple[str, int], object], last: Mapping[str, int]) -> bool:
@@ -123,15 +144,29 @@ def incomplete(found: Found) -> dict[str, frozenset[Part]]:
     return {transaction: parts for transaction, parts in missing.items() if parts}
 
 
+def completed(found: Found, unsure: AbstractSet[str], unreadable: AbstractSet[str]) -> dict[str, Receipt]:
+    """The receipts for which everything was done that what they wait for turns up.
+
+    `unsure` are tables whose last swing is not known, `unreadable` transactions of which nobody knows what their parts are.
+    """
+    waiting = {one for one, parts in incomplete(found).items() if any(part.table_uuid in unsure for part in parts)}
+    return {
+        name: one
+        for name, one in found.receipts.items()
+        if one.table_uuid not in unsure and one.commit.transaction not in waiting | unreadable
+    }
+
+
 def _complete(found: Found) -> list[Together]:
-    groups: dict[str, list[Receipt]] = {}
+    groups: dict[str, dict[str, Receipt]] = {}
     for name, receipt in found.receipts.items():
-        groups.setdefault(receipt.commit.transaction or name, []).append(receipt)
-    missing = incomplete(found)
+        groups.setdefault(receipt.commit.transaction or name, {})[name] = receipt
+    # What would have been found by now is lost, or cannot be read: the others are told without it.
+    missing = {group for group in incomplete(found) if not found.confirmed.issuperset(groups.get(group, ()))}
     return [
-        Together(tuple(sorted(some, key=lambda one: one.table_uuid)))
+        Together(tuple(sorted(some.values(), key=lambda one: one.table_uuid)))
         for group, some in groups.items()
-        if group not in missing and (some[0].commit.transaction is None or group in found.parts)
+        if group not in missing and (group in some or group in found.parts)
     ]
 
 
@@ -176,3 +211,25 @@ def _made(commit: Commit) -> list[str]:
     made = [one for one in commit.operations if isinstance(one, Create)]
     made += [one.successor for one in commit.operations if isinstance(one, Drop) and one.successor is not None]
     return [one.entry.uuid for one in made if one.revives is None]
+
+
+def _makings(ready: Sequence[Item], found: Found) -> dict[int, list[int]]:
+    """The transactions that made tables, by place, and the commits of tier 1 that gave these their names."""
+    made = {
+        one.table_uuid: place
+        for place, item in enumerate(ready)
+        if isinstance(item, Together)
+        for one in item.receipts
+        if one.commit.commit_number == 0
+    }
+    after: dict[int, list[int]] = {}
+    for place, commit in enumerate(found.names):
+        for uuid in _confirmed(commit):
+            if uuid in made:
+                after.setdefault(made[uuid], []).append(place)
+    return after
+
+
+def _confirmed(commit: Commit) -> list[str]:
+    """The identities whose names a commit of tier 1 took over from transactions."""
+    return [one.reservation.entry.uuid for one in commit.operations if isinstance(one, Confirm)]

@@ -131,5 +131,5 @@ def _spelled(commit: Commit) -> bytes:
 def decode_commit(data: bytes, key: str) -> Commit:
     try:
         return msgspec.json.decode(data, type=Commit)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is not a commit: {error}") from error

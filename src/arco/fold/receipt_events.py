@@ -199,7 +199,7 @@ def _decided_tables(record: bytes) -> tuple[str, ...] | None:
     """A record that cannot be read says nothing here: who reads tables is told of it."""
     try:
         decided = msgspec.json.decode(record, type=_Decided)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return tuple(part.table_uuid for part in decided.parts if part.table_uuid not in decided.unchanged)
 

@@ -55,7 +55,7 @@ class Cursor(msgspec.Struct, frozen=True):
     def decode(cls, data: bytes) -> "Cursor":
         try:
             return msgspec.json.decode(data, type=cls)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(clip(f"not a cursor of the ledger: {error}"), hint="begin anew without one") from None
 
     @classmethod

@@ -64,7 +64,7 @@ async def live_run(
 def _sketch(plan: bytes, run_id: str) -> _PlanSketch:
     try:
         return msgspec.json.decode(plan, type=_PlanSketch)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"the plan of run {run_id} does not parse: {error}") from error
 
 

@@ -13,7 +13,14 @@ from arco.catalog.manifest import Author, Commit, decode_commit
 from arco.catalog.model import Format
 from arco.catalog.name_events import name_events
 from arco.catalog.namespaces import create_namespace
+from arco.iceberg import requests
+from arco.kernel.canonical_json import request_hash
+from arco.kernel.entropy import SeededEntropy
+from arco.kernel.ids import new_uuid7
+from arco.ledger.receipts import Source
+from arco.txn.transactions import Transactions
 from unit.catalog.ground import MANIFEST, NAMESPACE, Ground, Server, story
+from unit.txn.test_creations import created
 
 ANN, BOB = Author("ann", "pyiceberg 0.12"), Author("bob")
 
@@ -58,6 +65,21 @@ async def test_the_feed_says_who_asked_for_each():
     commit = await in_one_commit(server, *making)
     told = events_of_names(commit, Callings(server.ws.tier1.names))
     assert [event["actor"] for event in told] == [{"principal": "ann", "client": "pyiceberg 0.12"}, {"principal": "bob"}]
+
+
+@story
+async def test_a_table_that_a_transaction_made_is_of_whoever_sent_the_transaction():
+    ground = Ground()
+    sender, other = ground.server(), ground.server()
+    await sender.found("a")
+    body = [created(sender, "mine"), created(sender, "mine too")]
+    key = RequestKey(new_uuid7(ground.clock, SeededEntropy("ann's")), "commitTransaction", request_hash(body))
+    changes = [requests.parse_commit_table(one) for one in body]
+    await Transactions(sender.catalog).commit(changes, key, Source(principal="ann"))
+    sender.line.cut()
+    await other.make_namespace("another", "another")
+    told = [event.data for commit in other.ws.tier1.manifest.tail for event in name_events(commit)]
+    assert {said["name"]: said["who"] for said in told} == {"a": "anonymous", "mine": "ann", "mine too": "ann"}
 
 
 @story

@@ -1,11 +1,12 @@
 """In which order changes are told: what waits, what does not, and what comes before what."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from arco.catalog.feed_order import Found, Together, arranged, gaps_after, is_past
+from arco.catalog.feed_order import Found, Together, arranged, completed, gaps_after, is_past, unmade
 from arco.catalog.manifest import Commit
-from arco.catalog.model import Entry, Format, Kind
-from arco.catalog.operations import Create, Drop
+from arco.catalog.model import Entry, Format, Kind, Reservation
+from arco.catalog.operations import Confirm, Create, Drop
 from arco.catalog.transaction_records import Part
 from arco.ledger.receipts import Published, Receipt, Source
 from arco.storage.keys import Phase
@@ -28,6 +29,13 @@ def creation(sequence: int, uuid: str, at_ms: int = 0) -> Commit:
     return Commit(
         f"c{sequence}", sequence, None, None, at_ms, "me", None, (Create(key_hash="k", entry=entry, minted_ms=0),)
     )
+
+
+def confirmation(sequence: int, uuid: str, at_ms: int = 0) -> Commit:
+    """The name of a table that a transaction made."""
+    entry = Entry(uuid, "asset", Kind.TABLE, Format.ICEBERG, ("ns",), uuid, "loc", 1, 0, 0)
+    confirmed = Confirm(key_hash="k", reservation=Reservation(entry, "t", 1, f"{uuid}/0"))
+    return Commit(f"c{sequence}", sequence, None, None, at_ms, "me", None, (confirmed,))
 
 
 def drop(sequence: int, uuid: str, at_ms: int = 0) -> Commit:
@@ -141,3 +149,43 @@ def test_commits_come_by_number_also_across_one_that_is_lost() -> None:
     assert told(Found((), late), {A: 7}) == ["a3", "a4", "a8"]
     found = named(receipt(A, 3, at_ms=1), receipt(A, 1, at_ms=2))
     assert told(Found((), found, frozenset(found)), {A: 0}) == ["a1", "a3"]
+
+
+def test_a_part_that_is_certain_not_to_turn_up_holds_the_others_up_no_longer() -> None:
+    one, two = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t")
+    there = named(one, receipt(A, 2), receipt(C, 1))
+    found = Found((), there, frozenset(there), {"t": parts(one, two)})
+    assert told(found, {A: 0, B: 0, C: 0}) == ["a1", "a2", "c1"]
+    only_one_was_waited_for = replace(found, confirmed=frozenset(named(receipt(A, 2), receipt(C, 1))))
+    assert told(only_one_was_waited_for, {A: 0, B: 0, C: 0}) == ["c1"]
+
+
+def test_what_waits_for_a_table_or_a_record_that_cannot_be_read_goes_on_waiting() -> None:
+    one, two, three = receipt(A, 1, transaction="t"), receipt(B, 1, transaction="t"), receipt(C, 1)
+    found = Found((), named(one, three), parts={"t": parts(one, two)})
+    assert completed(found, set(), set()) == named(one, three)
+    assert completed(found, {B}, set()) == named(three)
+    assert completed(found, {C}, set()) == named(one)
+    assert completed(found, set(), {"t"}) == named(three)
+
+
+def test_what_became_of_the_name_of_a_table_comes_after_the_transaction_that_made_it() -> None:
+    made = receipt(A, 0, at_ms=9, transaction="t")
+    names = (confirmation(1, A, at_ms=2), drop(2, A, at_ms=3))
+    found = Found(names, named(made, receipt(B, 1, at_ms=5)), parts={"t": parts(made)})
+    assert told(found, {B: 0}) == ["b1", "a0", "c1", "c2"]
+
+
+def test_a_transaction_that_waits_holds_up_no_names() -> None:
+    made, lost = receipt(A, 0, transaction="t"), receipt(B, 1, transaction="t")
+    names = (confirmation(1, A), drop(2, C))
+    assert told(Found(names, named(made), parts={"t": parts(made, lost)})) == ["c1", "c2"]
+    after_another = named(made, receipt(B, 3, transaction="t"))
+    assert told(Found(names, after_another, parts={"t": parts(*after_another.values())}), {B: 0}) == ["c1", "c2"]
+
+
+def test_a_table_is_unmade_while_its_name_is_there_and_its_first_commit_is_not() -> None:
+    names = (confirmation(1, A), creation(2, B))
+    assert unmade(Found(names, {}), {}) == {A}
+    assert unmade(Found(names, {}), {A: 0}) == set()
+    assert unmade(Found(names, named(receipt(A, 0, transaction="t"))), {}) == set()

@@ -182,6 +182,12 @@ async def an_old_commit_cut_off(lake: Lake) -> None:
     await lake.put(key, (await lake.bytes_of(key))[:-5])
 
 
+async def an_old_commit_that_is_no_text(lake: Lake) -> None:
+    """One bit of a letter, in a name that somebody gave."""
+    key = await commit_key_at(lake, 3)
+    await lake.put(key, (await lake.bytes_of(key)).replace(b'"author":"', b'"author":"\xe1', 1))
+
+
 async def an_old_commit_emptied(lake: Lake) -> None:
     await lake.put(await commit_key_at(lake, 3), b"")
 
@@ -218,6 +224,7 @@ CHAIN: dict[str, tuple[Damage, list[str], str]] = {
     "an old commit gone": (an_old_commit_gone, ["commit_missing"], "commit 3 of the chain is missing"),
     "a commit of the tail gone": (a_commit_of_the_tail_gone, ["commit_missing"], "of the chain is missing"),
     "an old commit cut off": (an_old_commit_cut_off, ["commit_unreadable"], "commit 3 does not parse"),
+    "an old commit that is no text": (an_old_commit_that_is_no_text, ["commit_unreadable"], "commit 3 does not parse"),
     "an old commit emptied": (an_old_commit_emptied, ["commit_unreadable"], "commit 3 does not parse"),
     "a chain cut short": (a_chain_cut_short, ["chain_ends_early"], "commit 4 "),
     "a chain before its beginning": (a_chain_before_its_beginning, ["chain_goes_on"], "commit 1 "),

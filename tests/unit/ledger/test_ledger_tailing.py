@@ -171,7 +171,7 @@ def test_who_has_folded_some_segments_follows_the_others() -> None:
     assert sorted(seen(ledger.tail(Cursor.of(folded)).look)) == ["c", "late"]
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"recent": 7}', b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"recent": 7}', b"\xff", b'{"recent": {"\xff": []}}'])
 def test_what_is_no_cursor_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput):
         Cursor.decode(data)

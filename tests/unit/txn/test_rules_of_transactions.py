@@ -185,6 +185,23 @@ async def test_a_commit_whose_record_is_gone_is_told_without_the_others():
 
 
 @story
+async def test_a_commit_whose_record_cannot_be_read_is_told_without_the_others():
+    """Also where bytes of it are no text: nobody who folds commits is stopped by it."""
+    ground, one, _, keys = await ground_of("a", "b")
+    key = keys.next()
+    await transact(one, key, *marks("x", "a", "b"))
+    await one.settle()
+    record = one.ws.records.key(key)
+    whole = ground.store._objects[record].data
+    receipts = sorted(name for name in (await ground.audit()).objects if RECEIPT in name)
+    for damaged in (whole[:-9], whole.replace(b'"table_uuid":"', b'"table_uuid":"\xff')):
+        await ground.store.put(record, damaged, Always())
+        feed = ReceiptEvents(ground.store, SCOPE, one.ws.files.find, ground.clock, SeededEntropy("feed"))
+        commits = [TableCommitted.of(event) for _, event in await feed.events(receipts)]
+        assert [commit.transaction_tables for commit in commits if commit.transaction == key] == [None, None]
+
+
+@story
 async def test_several_changes_of_one_table_are_one_version_and_apply_in_order():
     _, one, _, keys = await ground_of("a")
     first = {"updates": [{"action": "set-properties", "updates": {"p": "1", "q": "2"}}], "requirements": []}

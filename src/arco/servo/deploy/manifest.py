@@ -86,7 +86,7 @@ def without_past(one: DeployedAsset) -> DeployedAsset:
 def decode_deployment(data: bytes, key: str) -> Deployment:
     try:
         found = msgspec.json.decode(data, type=Deployment)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptObject(f"{key} is not a deployment: {error}") from error
     if (found.format, found.format_version) != (FORMAT, FORMAT_VERSION):
         raise UnknownFormat(f"{key} is {found.format} version {found.format_version}")

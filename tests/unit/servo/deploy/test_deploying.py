@@ -554,6 +554,8 @@ def test_a_manifest_is_read_as_it_was_written(desk: Desk) -> None:
     assert deployed(found).asset_ids == {key: ids(found)[str(key)] for key in project({"a": {}}).assets}
     with pytest.raises(CorruptObject):
         decode_deployment(b"{}", "key")
+    with pytest.raises(CorruptObject, match="key is not a deployment"):
+        decode_deployment(found.encode().replace(b'"format":"', b'"format":"\xff', 1), "key")
     with pytest.raises(UnknownFormat):
         decode_deployment(found.encode().replace(b'"format_version":1', b'"format_version":9'), "key")
 

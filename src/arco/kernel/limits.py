@@ -158,9 +158,8 @@ DUPLICATE_POLL_S = 0.25
 # sends the same to another server, and deletes its files because that one says that nothing was done (docs/transactions.md).
 REQUEST_FRESH_S = 20.0
 
-# Transactions: how many tables one may change (the server's default, and the most it can be told) and by
-# how many changes, when an attempt that fell
-# silent may be sent back by whoever it stands in the way of, and how long one that stands behind another waits for it.
+# Transactions: how many tables one may change (the server's default, and the most it can be told) and by how many changes, when
+# an attempt that fell silent may be sent back by whoever it stands in the way of, and how long one behind another waits.
 TRANSACTION_TABLES_MAX = 10
 TRANSACTION_TABLES_EVER_MAX = 100
 TRANSACTION_CHANGES_MAX = 1000
@@ -245,7 +244,8 @@ ANSWER_JOINED_BYTES_MAX = 64 * 1024
 # What a server draws at a time for the ids of requests.
 ENTROPY_DRAWN_BYTES_MAX = 4096
 
-# Answers about tables and views that a server keeps as bytes, plain and packed.
+# Answers about tables and views that a server keeps as bytes, plain and packed, and how many: each takes more than its bytes.
+ANSWERS_KEPT_MAX = 65_536
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 # A staged create that nobody commits: how long its place is kept.

@@ -139,6 +139,19 @@ def test_who_asks_first_need_not_send_what_would_be_refused(address, acted):
     assert acted == [b"ok"]
 
 
+@pytest.mark.parametrize(
+    "trailer", ["Host: elsewhere", "Content-Encoding: gzip", "Content-Type: text/plain", "Origin: http://x"]
+)
+def test_what_comes_behind_a_body_is_no_header_of_its_request(address, acted, trailer):
+    """It would be one or not as the packets come, past whoever looked at the head on the way."""
+    acted.clear()
+    chunked = head("POST", "/try", "Transfer-Encoding: chunked") + f"1\r\na\r\n0\r\n{trailer}\r\n\r\n".encode()
+    with wire(address) as connection:
+        connection.send(chunked + chunked)
+        assert [connection.reply().body for _ in range(2)] == [b"a", b"a"]
+    assert acted == [b"a", b"a"]
+
+
 # In the middle
 
 

@@ -105,6 +105,8 @@ class GuardedProtocol(HttpToolsProtocol):
             # At such an offer the parser stops, and would take the body for the next request.
             self._stop_parsing(refusal(400, "no other protocol is spoken here: send the request without Upgrade"))
         super().on_headers_complete()
+        # What comes behind a body is counted with the head, and is no header of the request, whose list this was until now.
+        self.headers = self.headers.copy()
         self._moved_on = True
         self._head.stop()
 

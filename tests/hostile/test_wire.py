@@ -182,6 +182,29 @@ def test_an_offer_of_another_protocol_is_not_taken_and_does_no_harm(address):
             assert connection.reply().status == 200
 
 
+@pytest.mark.parametrize("cut", [None, 3, 60, -3])
+def test_what_comes_behind_an_offer_is_the_next_request(address, acted, cut):
+    """Left out, the answer to a later request would be taken for its own; its body, if that comes later, would be a request."""
+    acted.clear()
+    offer = head("GET", "/health", "Connection: Upgrade", "Upgrade: h2c")
+    data = request("POST", "/try", request("POST", "/try", b"smuggled"))
+    with wire(address) as connection:
+        connection.send(offer + offer + data[:cut])
+        assert [connection.reply().status for _ in range(2)] == [200, 200]
+        connection.send((b"" if cut is None else data[cut:]) + offer + request("POST", "/try", b"last"))
+        assert connection.reply().body.endswith(b"smuggled")
+        assert connection.reply().status == 200
+        assert connection.reply().body == b"last"
+    assert len(acted) == 2
+
+
+def test_many_offers_in_one_packet_are_all_answered(address):
+    offer = head("GET", "/health", "Connection: Upgrade", "Upgrade: h2c")
+    with wire(address) as connection:
+        connection.send(offer * 2000)
+        assert [connection.reply().status for _ in range(2000)] == [200] * 2000
+
+
 def test_an_offer_that_comes_with_a_body_is_refused_and_the_body_is_not_taken_for_a_request(address, acted):
     """The parser stops at an offer: what follows it would be read as the next request."""
     acted.clear()

@@ -2,10 +2,12 @@
 
 import socket
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
 
+from arco.kernel.limits import PIPELINED_MAX
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Request, Response
 from arco.surface.http.routes import route
@@ -201,8 +203,22 @@ def test_what_comes_behind_an_offer_is_the_next_request(address, acted, cut):
 def test_many_offers_in_one_packet_are_all_answered(address):
     offer = head("GET", "/health", "Connection: Upgrade", "Upgrade: h2c")
     with wire(address) as connection:
-        connection.send(offer * 2000)
-        assert [connection.reply().status for _ in range(2000)] == [200] * 2000
+        connection.send(offer * 100)
+        assert [connection.reply().status for _ in range(100)] == [200] * 100
+
+
+def test_requests_in_line_on_a_connection_are_bounded(address, acted):
+    """A packet has room for thousands, each of them much larger in memory, and who sends them need not read an answer."""
+    acted.clear()
+    with wire(address) as connection:
+        connection.send_while_it_listens(b"".join(request("POST", "/try", b"%d" % number) for number in range(5000)))
+        answered = []
+        with suppress(EOFError, ConnectionResetError):
+            while True:
+                answered.append(connection.reply().body)
+    # At once it takes one and those in line; the packets may come in several pieces.
+    assert PIPELINED_MAX < len(answered) < 5000
+    assert acted == answered == [b"%d" % number for number in range(len(answered))]
 
 
 def test_an_offer_that_comes_with_a_body_is_refused_and_the_body_is_not_taken_for_a_request(address, acted):

@@ -113,6 +113,9 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
             # At such an offer the parser stops, and would take the body for the next request.
             self._stop_parsing(refusal(400, "no other protocol is spoken here: send the request without Upgrade"))
+        if len(self.pipeline) >= self.bounds.pipelined:
+            # Those in line are answered. The others were not looked at, as the end of the connection says.
+            self._stop_parsing(refusal(400, "there are too many requests in line; this one was not looked at"))
         super().on_headers_complete()
         # What comes behind a body is counted with the head, and is no header of the request, whose list this was until now.
         self.headers = self.headers.copy()

@@ -17,8 +17,9 @@ predecessor is not there has none: it was collected before the feed began.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from arco.catalog.feed_events import Callings, Document, events_of_commits, events_of_names, is_told_by_its_name, mentioned
 from arco.catalog.feed_order import Found, Item, Together, arranged, by_number, gaps_after, incomplete, is_gap, is_past
@@ -55,6 +56,8 @@ from arco.storage.paging import walk
 from arco.storage.port import Landed, Lost
 
 log = logging.getLogger("arco.feed")
+T = TypeVar("T")
+
 _DAY_MS = 86_400_000
 _COMMITTED = f"/iceberg/{Phase.COMMITTED.value}/"
 
@@ -192,7 +195,7 @@ class Feed:
                     if one is not None:
                         self._read[name] = decode_receipt(one.data, name)
                 except AskOperator as error:
-                    log.error("%s: %s", error.code, error.one_line())  # noqa: TRY400 - the feed goes on without it
+                    _tell(error)
         return dict(self._read)
 
     async def _names_after(self, mark: Mark) -> tuple[list[Commit], bool]:
@@ -211,9 +214,11 @@ class Feed:
     async def _parts(self, receipts: dict[str, Receipt], *, full: bool) -> dict[str, frozenset[Part] | None]:
         """What the records of the transactions say, of those that were found."""
         wanted = sorted({one.commit.transaction for one in receipts.values() if one.commit.transaction is not None})
-        records = await asyncio.gather(*(self._ws.records.read(one) for one in wanted))
+        records = await asyncio.gather(*(_unless_damaged(self._ws.records.read, one) for one in wanted))
         parts: dict[str, frozenset[Part] | None] = {}
         for transaction, held in zip(wanted, records, strict=True):
+            if isinstance(held, AskOperator):
+                continue  # it waits, and holds up the tables that it says nothing of
             if held is not None and held.value.status is Status.COMMITTED:
                 parts[transaction] = held.value.changes
             elif held is None and full:
@@ -231,8 +236,8 @@ class Feed:
         tables = {part.table_uuid for parts in incomplete(found).values() for part in parts}
         tables |= {one.table_uuid for one in found.receipts.values() if is_gap(one, there, fed.tables)}
         for uuid in sorted(tables):
-            pointer = await self._ws.pointers.read(uuid)
-            if pointer is not None:
+            pointer = await _unless_damaged(self._ws.pointers.read, uuid)
+            if pointer is not None and not isinstance(pointer, AskOperator):
                 await self._ws.receipts.ensure_published(pointer.value)
 
     # Writing
@@ -329,3 +334,17 @@ class Feed:
         except (AskOperator, FixRequest):
             return None
         return found if isinstance(found, dict) else None
+
+
+async def _unless_damaged(read: Callable[[str], Awaitable[T]], name: str) -> T | AskOperator:
+    """What is read, or what is wrong with it: what waits for it waits, and everything else is told."""
+    try:
+        return await read(name)
+    except AskOperator as error:
+        _tell(error)
+        return error
+
+
+def _tell(error: AskOperator) -> None:
+    """To whoever can mend it. The feed goes on without it."""
+    log.error("%s: %s", error.code, error.one_line())

@@ -192,6 +192,8 @@ class World:
 
     def kill(self, incarnation: Incarnation) -> None:
         """The process is gone: its code never runs again, what it asked for but was not sent never happens."""
+        if not incarnation.alive:
+            return  # several of its requests were to be its end
         incarnation.alive = False
         self.say(str(incarnation), "dies", "", "")
         for actor in self._actors:

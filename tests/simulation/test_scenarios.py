@@ -1,10 +1,13 @@
 """Every scenario holds under many seeds, under every single fault, and replays alike."""
 
+import asyncio
+
 import pytest
 
 from arco.kernel.errors import RetryLater
 from arco.storage.port import Absent, Landed
 from arco_sim.crashpoints import pair_plans, pairs, singles
+from arco_sim.faults import Fault
 from arco_sim.runner import replays_alike, run_seed, shrink
 from arco_sim.scenario import Scenario, violate
 from arco_sim.scenarios.one_transaction import OneTransaction
@@ -142,3 +145,25 @@ class _Doubtful:
         numbers = [entry.key.split("/")[1] for entry in page.entries]
         if len(numbers) != len(set(numbers)):
             violate(world, "I2 nothing happens twice", "a number was written twice")
+
+
+def test_a_process_that_two_replies_kill_dies_once_and_is_started_once() -> None:
+    """Started twice there would be two of it at a time, and a story could be judged while one of them is still at work."""
+    result = run_seed(_Hasty(), 1, plan={0: Fault.CRASH_AFTER, 1: Fault.CRASH_AFTER})
+    assert not result.failed, result.violations[0]
+
+
+class _Hasty(_Doubtful):
+    """It asks for two things at once."""
+
+    name = "hasty"
+
+    async def _write(self, env):
+        world = env.world
+        world.notes["started"] = world.notes.get("started", 0) + 1
+        await asyncio.gather(*(env.store.put(f"t/{number}", b"x", Absent()) for number in range(2)))
+
+    async def verify(self, world, env):
+        await env.clock.sleep(10.0)
+        if world.notes["started"] != 2:
+            violate(world, "one process is one process", f"it was started {world.notes['started']} times")

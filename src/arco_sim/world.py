@@ -63,7 +63,6 @@ class Incarnation:
     actor: str
     number: int
     alive: bool = True
-    at_work: bool = True
     clock_offset_s: float = 0.0
     clock_rate: float = 1.0
     name: str = field(init=False)
@@ -122,12 +121,7 @@ class _Actor:
     main: ActorMain
     lives: int
     incarnation: Incarnation
-    at_work: int = 0
-    """Lives that go on, or are about to begin. There may be two: who crashes at two steps at once is begun again twice."""
-
-    @property
-    def finished(self) -> bool:
-        return not self.at_work
+    finished: bool = False
 
 
 class World:
@@ -166,7 +160,7 @@ class World:
 
     def spawn(self, name: str, main: ActorMain, *, lives: int = 3) -> None:
         """An actor that is started again after a crash, until its lives are used up."""
-        actor = _Actor(name, main, lives, Incarnation(name, 0), at_work=1)
+        actor = _Actor(name, main, lives, Incarnation(name, 0))
         self._actors.append(actor)
         self._start(actor)
 
@@ -192,27 +186,27 @@ class World:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding of this seed
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.violations.append(Violation(UNEXPECTED, f"{error!r} at {where.filename}:{where.lineno}"))
-        self._ends(actor, env.incarnation)
+        self._finish(actor)
 
-    def _ends(self, actor: _Actor, incarnation: Incarnation) -> None:
-        """A life is over, done or dead."""
-        if incarnation.at_work:
-            incarnation.at_work = False
-            actor.at_work -= 1
+    def _finish(self, actor: _Actor) -> None:
+        actor.finished = True
         if self.all_finished() and not self._everyone_done.done():
             self._everyone_done.set_result(None)
 
     def kill(self, incarnation: Incarnation) -> None:
         """The process is gone: its code never runs again, what it asked for but was not sent never happens."""
+        if not incarnation.alive:
+            return  # several of its requests were to be its end
         incarnation.alive = False
         self.say(str(incarnation), "dies", "", "")
         for actor in self._actors:
-            if actor.incarnation is incarnation and actor.lives > 0:
-                actor.at_work += 1
-                # An empty context: a callback in the dead one's own would be dropped with it.
-                self.loop.call_later(1.0, self._start, actor, context=Context())
-            if actor.name == incarnation.actor:
-                self._ends(actor, incarnation)
+            if actor.incarnation is incarnation:
+                if actor.lives > 0:
+                    actor.finished = False
+                    # An empty context: a callback in the dead one's own would be dropped with it.
+                    self.loop.call_later(1.0, self._start, actor, context=Context())
+                else:
+                    self._finish(actor)
 
     def all_finished(self) -> bool:
         return all(actor.finished for actor in self._actors)

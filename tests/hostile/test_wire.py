@@ -2,10 +2,12 @@
 
 import socket
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
 
+from arco.kernel.limits import PIPELINED_MAX
 from arco.surface.http.bounds import Bounds
 from arco.surface.http.exchange import Request, Response
 from arco.surface.http.routes import route
@@ -139,6 +141,19 @@ def test_who_asks_first_need_not_send_what_would_be_refused(address, acted):
     assert acted == [b"ok"]
 
 
+@pytest.mark.parametrize(
+    "trailer", ["Host: elsewhere", "Content-Encoding: gzip", "Content-Type: text/plain", "Origin: http://x"]
+)
+def test_what_comes_behind_a_body_is_no_header_of_its_request(address, acted, trailer):
+    """It would be one or not as the packets come, past whoever looked at the head on the way."""
+    acted.clear()
+    chunked = head("POST", "/try", "Transfer-Encoding: chunked") + f"1\r\na\r\n0\r\n{trailer}\r\n\r\n".encode()
+    with wire(address) as connection:
+        connection.send(chunked + chunked)
+        assert [connection.reply().body for _ in range(2)] == [b"a", b"a"]
+    assert acted == [b"a", b"a"]
+
+
 # In the middle
 
 
@@ -167,6 +182,43 @@ def test_an_offer_of_another_protocol_is_not_taken_and_does_no_harm(address):
         for lines in (offer, offer, websocket):
             connection.send(head("GET", "/health", *lines))
             assert connection.reply().status == 200
+
+
+@pytest.mark.parametrize("cut", [None, 3, 60, -3])
+def test_what_comes_behind_an_offer_is_the_next_request(address, acted, cut):
+    """Left out, the answer to a later request would be taken for its own; its body, if that comes later, would be a request."""
+    acted.clear()
+    offer = head("GET", "/health", "Connection: Upgrade", "Upgrade: h2c")
+    data = request("POST", "/try", request("POST", "/try", b"smuggled"))
+    with wire(address) as connection:
+        connection.send(offer + offer + data[:cut])
+        assert [connection.reply().status for _ in range(2)] == [200, 200]
+        connection.send((b"" if cut is None else data[cut:]) + offer + request("POST", "/try", b"last"))
+        assert connection.reply().body.endswith(b"smuggled")
+        assert connection.reply().status == 200
+        assert connection.reply().body == b"last"
+    assert len(acted) == 2
+
+
+def test_many_offers_in_one_packet_are_all_answered(address):
+    offer = head("GET", "/health", "Connection: Upgrade", "Upgrade: h2c")
+    with wire(address) as connection:
+        connection.send(offer * 100)
+        assert [connection.reply().status for _ in range(100)] == [200] * 100
+
+
+def test_requests_in_line_on_a_connection_are_bounded(address, acted):
+    """A packet has room for thousands, each of them much larger in memory, and who sends them need not read an answer."""
+    acted.clear()
+    with wire(address) as connection:
+        connection.send_while_it_listens(b"".join(request("POST", "/try", b"%d" % number) for number in range(5000)))
+        answered = []
+        with suppress(EOFError, ConnectionResetError):
+            while True:
+                answered.append(connection.reply().body)
+    # At once it takes one and those in line; the packets may come in several pieces.
+    assert PIPELINED_MAX < len(answered) < 5000
+    assert acted == answered == [b"%d" % number for number in range(len(answered))]
 
 
 def test_an_offer_that_comes_with_a_body_is_refused_and_the_body_is_not_taken_for_a_request(address, acted):

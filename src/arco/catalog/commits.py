@@ -488,7 +488,7 @@ class _Attempt(Generic[M, R]):
         location = marker.metadata_location
         if location is None:
             raise OutcomeUnknown("the record of this request names no commit")
-        return Committed(self._subject.decode(await self._ws.files.read(location), location), location)
+        return Committed(self._subject.decode(await self._ws.files.answered(location), location), location)
 
     async def _recover(self, held: Held[Marker]) -> Committed[M] | None:
         """An unfinished marker whose commit is in history: finish what its owner left."""

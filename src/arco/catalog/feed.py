@@ -227,7 +227,7 @@ class Feed:
                     if one is not None:
                         self._read[name] = decode_receipt(one.data, name)
                 except AskOperator as error:
-                    log.error("%s: %s", error.code, error.one_line())  # noqa: TRY400 - the feed goes on without it
+                    _tell(error)
         return dict(self._read)
 
     async def _names_after(self, mark: Mark) -> tuple[list[Commit], bool]:
@@ -251,7 +251,7 @@ class Feed:
         self._unreadable = set()
         for transaction, held in zip(wanted, records, strict=True):
             if isinstance(held, ArcoError):
-                log.error("%s: %s", held.code, held.one_line())
+                _tell(held)
                 self._unreadable.add(transaction)
             elif held is not None and held.value.status is Status.COMMITTED:
                 parts[transaction] = held.value.changes
@@ -285,7 +285,7 @@ class Feed:
             try:
                 pointer = await self._ws.pointers.read(uuid)
             except (CorruptObject, UnknownFormat) as error:
-                log.error("%s: %s", error.code, error.one_line())  # noqa: TRY400 - the feed goes on without it
+                _tell(error)
                 unsure.add(uuid)
                 continue
             if pointer is not None:
@@ -386,3 +386,8 @@ class Feed:
         except (AskOperator, FixRequest):
             return None
         return found if isinstance(found, dict) else None
+
+
+def _tell(error: ArcoError) -> None:
+    """To whoever can mend it. The feed goes on without it."""
+    log.error("%s: %s", error.code, error.one_line())

@@ -6,6 +6,7 @@ head, for as long as they are kept. The pointer is read first, the receipt after
 in between is missed.
 """
 
+import asyncio
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -14,10 +15,12 @@ from arco.catalog.pointer import Pointer
 from arco.catalog.subject import Subject
 from arco.catalog.workspace import Workspace
 from arco.kernel.errors import OutcomeUnknown
-from arco.kernel.limits import HISTORY_KNOWN_S
+from arco.kernel.limits import HISTORY_KNOWN_S, SNAPSHOT_LEAD_MS_MAX, UPKEEP_CLOCKS_S
 from arco.storage.cas import Held
 
 M = TypeVar("M")
+
+_DAY_MS = 86_400_000
 
 
 class Landing(Enum):
@@ -41,7 +44,7 @@ async def landing(
     if data is None:
         # Never written; or its table deletes metadata files some time after their commits.
         _need_memory(ws, tried.begun_ms)
-        return Landing.NEVER
+        return Landing.LANDED if await _has_receipt(ws, tried) else Landing.NEVER
     if await ws.receipts.exists(location, tried.number, subject.facts(subject.decode(data, location)).at_ms):
         return Landing.LANDED
     latest = subject.decode(await ws.files.read(current.metadata_location), current.metadata_location)
@@ -50,6 +53,14 @@ async def landing(
     written_ms = await ws.files.written_ms(location)
     _need_memory(ws, tried.begun_ms if written_ms is None else written_ms)
     return Landing.NEVER
+
+
+async def _has_receipt(ws: Workspace, tried: Tried) -> bool:
+    """Whether a commit has its receipt, under whatever day: only its file would say which, and engines delete files that the log
+    no longer names right after a commit (PyIceberg does)."""
+    last_ms = ws.clock.now_ms() + SNAPSHOT_LEAD_MS_MAX
+    days = range(tried.begun_ms - UPKEEP_CLOCKS_S * 1000, last_ms + _DAY_MS, _DAY_MS)
+    return any(await asyncio.gather(*(ws.receipts.exists(tried.location, tried.number, at_ms) for at_ms in days)))
 
 
 def _need_memory(ws: Workspace, since_ms: int) -> None:

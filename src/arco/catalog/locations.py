@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from arco.kernel.errors import InvalidInput
 from arco.kernel.ids import clip
-from arco.kernel.limits import METADATA_CACHE_FILES_MAX
+from arco.kernel.limits import LOCATION_CHARS_MAX, METADATA_CACHE_FILES_MAX
 from arco.storage.port import objection
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -27,7 +27,9 @@ class Locations:
 
     def key(self, uri: str) -> str | None:
         """The key of a location inside the root, None for one outside. Refuses what only looks inside."""
-        return _key_under(self.base, uri)
+        # A cache bounds how many texts it keeps, not how long they are: a client may write a property of any length.
+        look = _key_under if len(uri) <= LOCATION_CHARS_MAX else _key_under.__wrapped__
+        return look(self.base, uri)
 
 
 @lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
@@ -47,9 +49,13 @@ def key_of(uri: str, key: str) -> str:
     return key
 
 
-@lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
 def normal_uri(uri: str) -> str:
     """One spelling for the ways clients write one location: `file:/a`, `file:///a` and `/a`; `s3a://b` and `s3://b`."""
+    return _normal(uri) if len(uri) <= LOCATION_CHARS_MAX else _normal.__wrapped__(uri)
+
+
+@lru_cache(maxsize=METADATA_CACHE_FILES_MAX)
+def _normal(uri: str) -> str:
     if _CONTROL.search(uri):
         raise InvalidInput(f"location {clip(uri)!r} has a control character")
     scheme, colon, rest = uri.partition(":")

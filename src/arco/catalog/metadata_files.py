@@ -11,7 +11,7 @@ from arco.catalog.locations import Locations
 from arco.catalog.policy import LocationPolicy
 from arco.kernel.clock import Clock
 from arco.kernel.entropy import Entropy
-from arco.kernel.errors import InvalidInput, NotFound, OutcomeUnknown
+from arco.kernel.errors import FixRequest, InvalidInput, NotFound, OutcomeUnknown
 from arco.kernel.fingerprint import fingerprint
 from arco.kernel.ids import clip
 from arco.kernel.kept import Kept
@@ -72,6 +72,14 @@ class MetadataFiles:
         if found is None:
             raise no_file(location)
         return found
+
+    async def answered(self, location: str) -> bytes:
+        """The bytes of a file that an answer names. Its request was done: that the file is gone since, or out of reach, is no
+        refusal, after which a client would delete what it has committed."""
+        try:
+            return await self.read(location)
+        except FixRequest as gone:
+            raise OutcomeUnknown(f"what this request came to cannot be shown any more: {gone.message}") from gone
 
     async def written_ms(self, location: str) -> int | None:
         """When a file was written, by the store's clock."""

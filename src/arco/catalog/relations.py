@@ -197,7 +197,7 @@ class Relations(Generic[M, C]):
     async def metadata_at(self, location: str) -> M:
         """What is at a location that an answer names: the request was done, and a silent store does not undo it."""
         with doubt():
-            return self.subject.decode(await self._ws.files.read(location), location)
+            return self.subject.decode(await self._ws.files.answered(location), location)
 
     def new_identity(self) -> str:
         """An identity that says when it was made: past the boundary of tier 1 it can never get a name (U1)."""

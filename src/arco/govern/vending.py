@@ -89,7 +89,7 @@ class Vending:
     def __init__(self, validation: Validation, vendor: Vendor, access: Access, clock: Clock) -> None:
         self._validation = validation
         self._vendor = vendor
-        self._access = access
+        self.access = access
         self._clock = clock
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._making: dict[str, asyncio.Future[Credential]] = {}
@@ -123,7 +123,7 @@ class Vending:
 
     async def _made(self, place: ValidatedPlace) -> Credential:
         asked_ms = self._clock.now_ms()
-        made = await self._vendor.vend(place, self._access)
+        made = await self._vendor.vend(place, self.access)
         half_ms = None if made.expires_ms is None else (asked_ms + made.expires_ms) // 2
         self._held[place.uri] = _Held(made, half_ms)
         while len(self._held) > VENDED_CREDENTIALS_MAX:

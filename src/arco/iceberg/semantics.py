@@ -11,6 +11,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from arco.kernel.limits import COLUMN_TYPE_CHARS_MAX
+
 _SINCE_V1 = frozenset(
     ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary"]
 )
@@ -51,9 +53,13 @@ class Leaf:
     min_format_version: int
 
 
-@lru_cache(maxsize=1024)
 def leaf(text: str) -> Leaf | None:
     """The primitive type of that spelling, or None; PyIceberg's parser takes `decimal(9,2)x` too, so ours is stricter."""
+    return _leaf(text) if len(text) <= COLUMN_TYPE_CHARS_MAX else _leaf.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)
+def _leaf(text: str) -> Leaf | None:
     if text in _SINCE_V1 or _is_fixed(text) or _is_decimal(text):
         return Leaf(text, 1)
     if text in _SINCE_V3 or _GEO.fullmatch(text):
@@ -66,9 +72,14 @@ def known_transform(text: str) -> bool:
     return _TRANSFORM_TEXT.fullmatch(text) is not None
 
 
-@lru_cache(maxsize=4096)
 def can_transform(transform: str, primitive: str) -> bool:
     """Whether values of the primitive type can go through the transform; of what we do not know, nothing can be said."""
+    is_short = len(transform) + len(primitive) <= COLUMN_TYPE_CHARS_MAX
+    return (_can_transform if is_short else _can_transform.__wrapped__)(transform, primitive)
+
+
+@lru_cache(maxsize=4096)
+def _can_transform(transform: str, primitive: str) -> bool:
     if not known_transform(transform):
         return False
     if is_void(transform):

@@ -158,9 +158,8 @@ DUPLICATE_POLL_S = 0.25
 # sends the same to another server, and deletes its files because that one says that nothing was done (docs/transactions.md).
 REQUEST_FRESH_S = 20.0
 
-# Transactions: how many tables one may change (the server's default, and the most it can be told) and by
-# how many changes, when an attempt that fell
-# silent may be sent back by whoever it stands in the way of, and how long one that stands behind another waits for it.
+# Transactions: how many tables one may change (the server's default, and the most it can be told) and by how many changes, when
+# an attempt that fell silent may be sent back by whoever it stands in the way of, and how long one behind another waits.
 TRANSACTION_TABLES_MAX = 10
 TRANSACTION_TABLES_EVER_MAX = 100
 TRANSACTION_CHANGES_MAX = 1000
@@ -245,7 +244,8 @@ ANSWER_JOINED_BYTES_MAX = 64 * 1024
 # What a server draws at a time for the ids of requests.
 ENTROPY_DRAWN_BYTES_MAX = 4096
 
-# Answers about tables and views that a server keeps as bytes, plain and packed.
+# Answers about tables and views that a server keeps as bytes, plain and packed, and how many: each takes more than its bytes.
+ANSWERS_KEPT_MAX = 65_536
 ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 # A staged create that nobody commits: how long its place is kept.
@@ -254,11 +254,12 @@ STAGED_INTENT_LIFETIME_S = 24 * 3600
 # How long a server that is told to stop waits for requests under way, and then for what they left to do.
 GRACEFUL_STOP_S = 30
 
-# The head of a request, before anything of it is understood: protects memory. Every legal name fits into the URL: 16 levels
-# and a table of 255 characters each, percent-encoded.
+# The head of a request, before anything of it is understood, and how many may wait on a connection behind the one under way:
+# protects memory. Every legal name fits into the URL: 16 levels and a table of 255 characters each, percent-encoded.
 URL_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 100
 HEADERS_BYTES_MAX = 64 * 1024
+PIPELINED_MAX = 100
 
 # A client that sends nothing, or a byte now and then: how long the head of a request, and its body, may take to arrive, how
 # long an open connection may rest between requests, and how long one may leave an answer unread.
@@ -361,7 +362,6 @@ AS_OF_REACH_S = 30 * 24 * 3600
 
 # Events that one request may send: they fit into one segment of each domain.
 POSTED_EVENTS_MAX = LEDGER_SEGMENT_EVENTS_MAX
-
 # Edges that the inputs and outputs of one OpenLineage event make with each other: they stand in one event of ours.
 OPENLINEAGE_EDGES_MAX = 2000
 

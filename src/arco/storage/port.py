@@ -195,8 +195,13 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
-@lru_cache(KEYS_CHECKED_KEPT_MAX)
 def _objection(key: str) -> str | None:
+    """Names that are long are what clients wrote, and none of a store's: they are not kept."""
+    return _checked(key) if len(key) <= KEY_BYTES_MAX else _checked.__wrapped__(key)
+
+
+@lru_cache(KEYS_CHECKED_KEPT_MAX)
+def _checked(key: str) -> str | None:
     if len(key) <= KEY_SEGMENT_BYTES_MAX and _PLAIN.fullmatch(key):
         return None
     if not key:

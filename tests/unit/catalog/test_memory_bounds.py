@@ -1,10 +1,19 @@
 """What a process remembers of its tables is bounded by named limits, however many tables there are."""
 
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+
 import pytest
 
 from arco.catalog import bases as bases_module
 from arco.catalog import metadata_files
+from arco.catalog.locations import Locations, normal_uri
+from arco.iceberg.semantics import can_transform, leaf
+from arco.kernel.errors import InvalidInput
 from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX, METADATA_CACHE_BYTES_MAX, METADATA_CACHE_FILES_MAX
+from arco.storage.port import objection
+from arco.surface.http import kept_answers
 from arco.surface.http.kept_answers import KeptAnswers
 
 from .ground import Ground, story
@@ -33,6 +42,38 @@ def test_answers_are_kept_within_their_bytes() -> None:
         kept.response(f"t{number}", lambda: body, {})
     assert sum(len(one) for _, one in kept._kept.items()) == kept.size_bytes <= ANSWERS_KEPT_BYTES_MAX
     assert len(list(kept._kept.items())) == ANSWERS_KEPT_BYTES_MAX // len(body)
+
+
+def test_small_answers_are_bounded_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_answers, "ANSWERS_KEPT_MAX", 100)
+    kept = KeptAnswers()
+    for number in range(200):
+        kept.response(f"t{number}", lambda: b"{}", {})
+    assert len(kept._kept) == 100
+
+
+LONG_TEXTS: dict[str, Callable[[str], object]] = {
+    "a location": normal_uri,
+    "a location in the root": lambda text: Locations("s3://b").key(f"s3://b/{text}"),
+    "an object's name": objection,
+    "a type": leaf,
+    "a type's transform": lambda text: can_transform("identity", text),
+    "a transform": lambda text: can_transform(text, "string"),
+}
+
+
+@pytest.mark.parametrize("what", LONG_TEXTS)
+def test_long_texts_of_clients_are_not_kept(what: str) -> None:
+    """A cache of texts bounds how many they are: of a megabyte each they would be gigabytes, all of refused requests."""
+    ask, size = LONG_TEXTS[what], 1_000_000
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            with suppress(InvalidInput):
+                ask(f"s3://b/{what} {number}{'x' * size}")
+        assert tracemalloc.get_traced_memory()[0] < 3 * size
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_server_that_remembers_little_serves_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,6 +286,65 @@ async def test_rule_c5_recovery_asks_receipts_where_the_metadata_log_is_short():
     assert "/00001-" in answered
 
 
+async def delete(ground: Ground, location: str) -> None:
+    """As PyIceberg does right after a commit, where the log no longer names a file and the table says that such files go."""
+    key = location.removeprefix("file:///lake/")
+    assert await ground.store.head(key) is not None
+    await ground.store.delete(key)
+
+
+@story
+async def test_rule_c5_a_commit_whose_file_its_table_has_deleted_since_is_neither_refused_nor_done_again():
+    """As above, and the file is gone. Who hears a no deletes the data that it has committed; done again, it is there twice."""
+    ground = Ground()
+    one, two, three = ground.server(), ground.server(), ground.server()
+    await one.found()
+    await one.create("a", "create", properties={"write.metadata.previous-versions-max": "1"})
+    body = new_column(1, "b")
+    swing = one.line.delay("put", POINTER)
+    await swing.holds(one.commit("a", "K", body))
+    one.line.cut()
+    await swing.land()
+    location = (await three.catalog.tables.load(("db",), "a"))[1].location
+    ground.long_after()
+    for label in ("x", "y", "z"):
+        await three.commit("a", label)
+        await three.settle()
+    await delete(ground, location)
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown, match="cannot be shown any more"):
+            await two.commit("a", "K", body)
+    assert [number for _, number in await landings(ground, two, body)] == [1]
+
+
+@story
+async def test_a_retry_of_a_commit_that_was_answered_and_whose_file_is_gone_is_not_told_that_it_failed():
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found("a")
+    location = await one.commit("a", "K")
+    await one.commit("a", "next")
+    await one.settle()
+    await delete(ground, location)
+    with pytest.raises(OutcomeUnknown, match="cannot be shown any more"):
+        await two.commit("a", "K")
+    assert len(await landings(ground, two)) == 1
+
+
+@story
+async def test_a_retry_of_a_creation_whose_file_is_gone_is_not_told_that_it_failed():
+    ground = Ground()
+    one, two = ground.server(), ground.server()
+    await one.found()
+    await one.create("a", "create")
+    location = (await one.catalog.tables.load(("db",), "a"))[1].location
+    await one.commit("a", "next")
+    await one.settle()
+    await delete(ground, location)
+    with pytest.raises(OutcomeUnknown, match="cannot be shown any more"):
+        await two.create("a", "create")
+
+
 # C6
 
 

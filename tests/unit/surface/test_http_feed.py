@@ -237,6 +237,39 @@ def test_a_transaction_is_told_as_one_request(ground: Ground) -> None:
     assert len(ground.events(token, page_size=2)["events"]) == 2
 
 
+def told_of(events: list[dict[str, Any]]) -> list[str]:
+    """Which tables were changed, in order."""
+    said = [one["operation"] for one in events]
+    return [one["identifier"]["name"] for one in said if one["operation-type"] == "update-table"]
+
+
+@pytest.mark.parametrize("damaged", ["/iceberg_transactions/", "/iceberg_pointers/"])
+def test_what_is_damaged_of_one_table_holds_up_no_other(ground: Ground, damaged: str) -> None:
+    """As a receipt that cannot be read: who follows a workspace is not left without all of its news."""
+    uuids = {name: ground.create(name) for name in ("a", "b", "c")}
+    updates = [{"action": "set-properties", "updates": {"x": "1"}}]
+    changes = [{"identifier": {"namespace": ["ns"], "name": name}, "requirements": [], "updates": updates} for name in "ab"]
+    assert ground.post(f"{WORKSPACE}/transactions/commit", {"table-changes": changes}).status == 204
+    # The pointer is only asked where a receipt is missing.
+    missing = [
+        key
+        for key, one in ground.store._objects.items()
+        if "/iceberg/committed/" in key and uuids["b"].encode() in one.data and b'"commit_number":1' in one.data
+    ]
+    taken = {key: ground.store._objects.pop(key) for key in missing if "pointers" in damaged}
+    found = [key for key in ground.store._objects if damaged in key and ("pointers" not in damaged or uuids["b"] in key)]
+    whole = {key: ground.store._objects[key] for key in found}
+    assert whole
+    for key in whole:
+        ground.store._store(key, b"{")
+    ground.commit("c", y="2")
+    other, _ = ground.server(2)
+    first = ground.events(app=other)
+    assert told_of(first["events"]) == ["c"]
+    ground.store._objects.update(whole | taken)
+    assert told_of(ground.events(first["continuation-token"], app=other)["events"]) == ["a", "b"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_pages_add_up_to_the_whole(ground: Ground, size: int) -> None:
     for number in range(4):

@@ -277,6 +277,21 @@ def test_keys_that_are_passed_on_are_told_anew_once_the_server_was_given_others(
         one.runner.close()
 
 
+@pytest.mark.parametrize("before", list(Access))
+def test_who_was_told_what_it_may_do_hears_of_it_when_that_has_changed(before: Access) -> None:
+    """A client that keeps reading keys for an hour after the operator allowed it to write is refused by the store until then."""
+    (after,) = set(Access) - {before}
+    first, later = VendingGround(access=before), VendingGround(access=after)
+    tag = first.create().headers["etag"]
+    assert first.get(TABLE, If_None_Match=tag, **DELEGATED).status == 304
+    location = first.get(TABLE).json["metadata-location"]
+    later.create()
+    assert later.get(TABLE).json["metadata-location"] == location
+    assert later.get(TABLE, If_None_Match=tag, **DELEGATED).status == 200
+    for one in (first, later):
+        one.runner.close()
+
+
 def test_a_commit_changes_the_tag(ground: VendingGround) -> None:
     tag = ground.create().headers["etag"]
     updates = [{"action": "set-properties", "updates": {"a": "1"}}]

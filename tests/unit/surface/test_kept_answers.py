@@ -91,6 +91,12 @@ def test_a_list_of_names_that_did_not_change_is_not_made_again(servers: TwoServe
     assert kept._kept.get(key) is made
 
 
+@pytest.mark.parametrize("size", ["0" * 4000 + "5", "+" * 4000 + "5"], ids=["zeros", "spaces"])
+def test_a_size_that_is_spelled_at_length_is_not_kept_with_a_list(servers: TwoServers, size: str):
+    assert servers.send(servers.one, "GET", f"{NAMESPACES}/ns/tables?pageSize={size}").json["identifiers"]
+    assert len(servers.one._state.answers._kept) == 0
+
+
 def test_lists_of_other_pages_kinds_and_namespaces_are_kept_apart(servers: TwoServers):
     servers.send(servers.one, "POST", NAMESPACES, {"namespace": ["ns", "more"]})
     servers.send(servers.one, "POST", f"{NAMESPACES}/ns/tables", {"name": "u", "schema": SCHEMA})

@@ -14,6 +14,7 @@ class Bounds:
     url_bytes: int = limits.URL_BYTES_MAX
     headers: int = limits.HEADERS_MAX
     headers_bytes: int = limits.HEADERS_BYTES_MAX
+    pipelined: int = limits.PIPELINED_MAX
     request_s: float = limits.REQUEST_TIMEOUT_S
     head_s: float = limits.HEAD_READ_S
     body_s: float = limits.BODY_READ_S

@@ -19,12 +19,15 @@ class ForClients:
     defaults: Mapping[str, str] = field(default_factory=dict)
     vending: Vending | None = None
     mark: str = field(init=False)
-    """Which `config` it is, for tags: who was told another one by an earlier server has to hear of it. Empty for none."""
+    """Which `config` it is, and what credentials are good for, for tags: who was told something else by an earlier server has to
+    hear of it. Empty for none."""
     headers: Mapping[str, str] = field(init=False)
     """What goes with every answer that has `config`."""
 
     def __post_init__(self) -> None:
         words = [part for pair in sorted(self.config.items()) for part in pair]
+        if self.vending is not None:
+            words.append(self.vending.access)
         mark = fingerprint("config of tables", *words)[:16] if words else ""
         object.__setattr__(self, "mark", mark)
         object.__setattr__(self, "headers", NOT_KEPT if has_secrets(self.config) else {})

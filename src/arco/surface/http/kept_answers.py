@@ -11,7 +11,7 @@ from functools import partial
 
 from arco.catalog.ground import Ground
 from arco.kernel.kept import Kept
-from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX
+from arco.kernel.limits import ANSWERS_KEPT_BYTES_MAX, ANSWERS_KEPT_MAX
 from arco.kernel.tallies import UNCOUNTED, Tallied, Tallies
 from arco.surface.http.exchange import Again, Response
 from arco.surface.http.packing import gzip_packed
@@ -20,12 +20,12 @@ _Key = tuple[str, str]
 
 
 class KeptAnswers:
-    """The answers that one server keeps, those asked for last, within so many bytes."""
+    """The answers that one server keeps, those asked for last, within so many and so many bytes."""
 
     def __init__(self, bytes_max: int = ANSWERS_KEPT_BYTES_MAX, tallies: Tallies = UNCOUNTED) -> None:
         self._bytes_max = bytes_max
         self._tallies = tallies
-        self._kept: Kept[_Key, bytes] = Kept(bytes_max=bytes_max)
+        self._kept: Kept[_Key, bytes] = Kept(bytes_max=bytes_max, things_max=ANSWERS_KEPT_MAX)
 
     @property
     def size_bytes(self) -> int:

@@ -7,9 +7,12 @@ import msgspec
 from arco.catalog.model import Kind
 from arco.catalog.relations import Relations
 from arco.iceberg import requests
+from arco.kernel.limits import LIST_PAGE_KEYS_MAX
 from arco.surface.http.exchange import Request, Response, no_content
 from arco.surface.http.resource import NAMESPACE, PREFIX, Resource, author_of, flag_of, lasting, levels_of, page_of
 from arco.surface.http.routes import Lane, Route, route
+
+_SIZE_CHARS_MAX = len(str(LIST_PAGE_KEYS_MAX))
 
 
 class RelationResource(Resource):
@@ -48,9 +51,10 @@ class RelationResource(Resource):
                 {"identifiers": [{"namespace": levels, "name": entry.name} for entry in page]} | following
             )
 
-        if token or seen.version is None or seen.names.reserved:
+        if token or seen.version is None or seen.names.reserved or len(size or "") > _SIZE_CHARS_MAX:
             return Response(200, made())
         # Of one version of the manifest the names are always the same. Pages further on are as many as names: they are made.
+        # So are those of a size that is spelled at length: what stands in a tag is kept with its answer.
         about = (self.kind, *request.segments, seen.version, "whole" if token is None else "first", size or "")
         return self._state.answers.response("\0".join(about), made, {})
 

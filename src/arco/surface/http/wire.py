@@ -7,8 +7,10 @@ never enter: anything about one request's meaning.
 """
 
 import asyncio
+import sys
 from typing import Any, ClassVar, cast
 
+from httptools import HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from arco.kernel.errors import TooLarge
@@ -19,6 +21,7 @@ from arco.surface.http.metrics import Metrics
 from arco.surface.http.one_write import OneWrite
 from arco.surface.http.timers import Timer
 
+_NOTHING = memoryview(b"")
 _BODY_HEADERS = {b"content-length", b"transfer-encoding"}
 
 
@@ -38,6 +41,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._headers_bytes = 0
         self._idle_bytes = 0
         self._moved_on = False
+        self._parsed = self._behind_offer = _NOTHING
 
     # What the event loop calls
 
@@ -62,7 +66,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._is_refused:
             return
         self._moved_on = False
-        super().data_received(data)
+        rest = memoryview(data)
+        while rest:
+            self._parsed, self._behind_offer = rest, _NOTHING
+            super().data_received(rest)  # type: ignore[arg-type]
+            rest = _NOTHING if self._is_over() else self._behind_offer
+        self._parsed = self._behind_offer = _NOTHING
         # The parser keeps an unfinished line to itself: count what went in while nothing came out.
         self._idle_bytes = 0 if self._moved_on else self._idle_bytes + len(data)
         if self._is_over():
@@ -104,7 +113,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
             # At such an offer the parser stops, and would take the body for the next request.
             self._stop_parsing(refusal(400, "no other protocol is spoken here: send the request without Upgrade"))
+        if len(self.pipeline) >= self.bounds.pipelined:
+            # Those in line are answered. The others were not looked at, as the end of the connection says.
+            self._stop_parsing(refusal(400, "there are too many requests in line; this one was not looked at"))
         super().on_headers_complete()
+        # What comes behind a body is counted with the head, and is no header of the request, whose list this was until now.
+        self.headers = self.headers.copy()
         self._moved_on = True
         self._head.stop()
 
@@ -136,7 +150,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._reader.start()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Java's own client offers HTTP/2 with every request, and takes no answer for a no."""
+        """Java's own client offers HTTP/2 with every request, and takes no answer for a no.
+
+        There the parser stops, and says how far it came: what lies behind is the next request, or its beginning.
+        """
+        stopped = sys.exception()
+        if isinstance(stopped, HttpParserUpgrade):
+            self._behind_offer = self._parsed[stopped.args[0] :]
 
     # Refusals
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import DataFile, ManifestFile
 
 from arco.iceberg.metadata import TableMetadata
 from arco.kernel.errors import InvalidInput
 from arco.servo.execute.data_files import values_of
 from arco.servo.execute.scans import ScannedFile, plan_scan
 from arco.servo.execute.snapshots import FORMAT_VERSION, SMALL_SHARE, small_manifests
-from arco.servo.execute.target import FILE_BYTES_DEFAULT, FILE_BYTES_PROPERTY
+from arco.servo.execute.target import FILE_BYTES_DEFAULT, FILE_BYTES_PROPERTY, rows_per_file
 
 MANIFEST_BYTES_PROPERTY = "commit.manifest.target-size-bytes"
 MANIFEST_BYTES_DEFAULT = 8 * 1024 * 1024
@@ -86,13 +86,13 @@ def refuse_other_formats(table: TableMetadata) -> None:
 
 def files_to_rewrite(table: TableMetadata, io: FileIO, files_min: int = FILES_MIN) -> Rewriting:
     """The files of main that are worth it."""
-    target = target_bytes(table)
+    target, rows = target_bytes(table), rows_per_file(table)
     by_partition: dict[tuple[Any, ...], list[ScannedFile]] = defaultdict(list)
     left: Counter[str] = Counter()
     for file in plan_scan(table, io).files:
         if file.described.spec_id != table.default_spec_id:
             left["of an older partition spec"] += 1
-        elif file.has_deletes or file.described.file_size_in_bytes < target * SMALL_SHARE:
+        elif file.has_deletes or _is_small(file.described, target, rows):
             by_partition[values_of(file.described)].append(file)
         else:
             left["large enough"] += 1
@@ -105,6 +105,14 @@ def files_to_rewrite(table: TableMetadata, io: FileIO, files_min: int = FILES_MI
             groups.append(Group(partition, tuple(sorted(files, key=lambda one: one.location)), why))
     groups.sort(key=lambda one: [(value is not None, str(value)) for value in one.partition])
     return Rewriting(tuple(groups), left=dict(left))
+
+
+def _is_small(file: DataFile, target: int, rows: int | None) -> bool:
+    """Writers cut files by their rows, of which the table's average is known: where rows are narrower than that, a file that has
+    as many is as large as it gets, and would be written again and again.
+    """
+    is_cut = rows is not None and file.record_count >= rows * SMALL_SHARE
+    return file.file_size_in_bytes < target * SMALL_SHARE and not is_cut
 
 
 def _worth(files: list[ScannedFile], target: int, files_min: int) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent
 
 from arco.catalog.catalog import Catalog
 from arco.catalog.policy import LocationPolicy
@@ -13,7 +13,7 @@ from arco.kernel.errors import InvalidInput, PartitionsTouched
 from arco.servo.execute import snapshots
 from arco.servo.execute.located import read_located
 from arco.servo.execute.publish import Publisher
-from arco.servo.execute.rewriting import manifests_to_merge, refuse_other_formats, target_bytes
+from arco.servo.execute.rewriting import files_to_rewrite, manifests_to_merge, refuse_other_formats, target_bytes
 from arco.servo.execute.scans import plan_scan
 from arco.servo.execute.snapshots import Compact, MergeManifests, ReplaceAll
 from arco.servo.execute.table_files import TableFiles
@@ -54,6 +54,23 @@ def test_files_of_a_table_at_an_allowed_place_are_read_and_written_there(lake: L
         lake.run(TableFiles(lake.catalog.parts).write({location: b"manifest"}))
     with pytest.raises(InvalidInput, match="outside the root"):
         lake.run(read_located(lake.catalog.parts, location))
+
+
+def test_files_that_are_cut_by_their_rows_are_not_written_again_and_again(tmp_path: Path) -> None:
+    """A partition with rows far narrower than the table's average: its files have all the rows that a file gets."""
+
+    def files(table: TableMetadata, name: str, rows: int, size_bytes: int) -> tuple[DataFile, ...]:
+        return tuple(data_file(table, f"{name}{one}", rows=rows, file_size_in_bytes=size_bytes) for one in range(6))
+
+    with Lake(tmp_path) as lake:
+        lake.create("t", SCHEMA, properties={"write.target-file-size-bytes": str(10 * MIB)})
+        table = lake.load("t")
+        lake.publish("t", table, files(table, "wide", 1_000, 10 * MIB), task_id="wide")
+        lake.publish("t", lake.load("t"), files(table, "cut", 2_500, 2 * MIB), task_id="cut")
+        assert files_to_rewrite(lake.load("t"), lake.io).left == {"large enough": 12}
+        lake.publish("t", lake.load("t"), files(table, "few", 50, MIB), task_id="few")
+        (group,) = files_to_rewrite(lake.load("t"), lake.io).groups
+        assert [one.location.rpartition("/")[2] for one in group.files] == [f"few{one}" for one in range(6)]
 
 
 def manifests(lake: Lake) -> list[str]:

@@ -152,7 +152,12 @@ async def test_a_table_that_took_part_unchanged_holds_up_nobody_who_follows_the_
     await transact(one, key, change("a", "x"), change("b", "") | {"updates": []})
     await one.commit("a", "after")
     await one.settle()
+    # Nor does its pointer, which nobody has to ask: here nobody could.
+    unchanged = one.ws.pointers.key((await one.load("b")).uuid)
+    whole = ground.store._objects[unchanged].data
+    await ground.store.put(unchanged, b"{nope", Always())
     followed = [event for page in await pages_of(Feed(ground.server().ws)) for event in page.events]
+    await ground.store.put(unchanged, whole, Always())
     changed = (await one.load("a")).uuid
     told = [event["operation"] for event in followed if event["operation"]["operation-type"] == "update-table"]
     assert [operation["table-uuid"] for operation in told] == [changed, changed]

@@ -55,7 +55,11 @@ class MetadataFiles:
                 self._remember(location, data)
                 return data
             case Lost():
-                return await self.read(location)
+                found = await self.find(location)
+                if found is None:
+                    # Upkeep took it: its base is long past, which only memory took for the current one. That refuses nothing.
+                    raise OutcomeUnknown(f"{location} was written by an earlier attempt, and is gone")
+                return found
             case unknown:
                 raise OutcomeUnknown(f"{location} could not be written: {unknown.reason}")
 

@@ -177,6 +177,27 @@ async def pages_of(feed: Feed) -> list[Any]:
 
 
 @story
+async def test_rule_c6_a_file_that_upkeep_took_from_a_dead_attempt_is_no_refusal():
+    """A server that has not heard of another's commit computes the same file on the same old base, and finds it in its place."""
+    ground, one, two, keys = await ground_of("a", "b")
+    dead, key = ground.server(), keys.next()
+    uuid = (await one.load("a")).uuid
+    file = f"a-{uuid}/metadata/00001-"
+    pointer = dead.line.delay("put", POINTER)
+    await pointer.holds(transact(dead, key, *marks("x", "a", "b")))
+    dead.line.cut()
+    (left,) = [name for name in ground.store._objects if file in name]
+    await two.commit("a", "meanwhile")
+    ground.clock.at_ms += round(TRANSACTION_STALE_S * 1000) + 1
+    one.line.after("put", file, lambda: ground.store.delete(left))
+    with pytest.raises(RetryLater):
+        await transact(one, key, *marks("x", "a", "b"))
+    assert one.line.used_up
+    await transact(one, key, *marks("x", "a", "b"))
+    assert await labels(two, "a", "b") == ["x", "x"]
+
+
+@story
 async def test_a_commit_whose_record_is_gone_is_told_without_the_others():
     ground, one, _, keys = await ground_of("a", "b")
     key = keys.next()
